@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -81,6 +80,9 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 func (s *Server) URL(database string) string {
 	return s.url.JoinPath(database).String()
 }
+
+// Program is the path of one of the server's own programs, which may not be installed.
+func (s *Server) Program(name string) string { return filepath.Join(s.cluster.bin, name) }
 
 // Stop ends this process' use of the server. The last one that uses it stops it, unless other clients are connected.
 func (s *Server) Stop() error { return s.stop() }
@@ -265,7 +267,7 @@ func (c *cluster) logTail() string {
 		return ""
 	}
 	lines := strings.SplitAfter(string(text), "\n")
-	return strings.Join(slices.Clip(lines[max(0, len(lines)-10):]), "")
+	return strings.Join(lines[max(0, len(lines)-10):], "")
 }
 
 func (c *cluster) run(ctx context.Context, program string, args ...string) error {

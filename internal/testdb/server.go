@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+	"testing"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver of wait.ForSQL
 	"github.com/moby/moby/api/types/network"
@@ -135,24 +136,9 @@ rm -rf "$1"
 `
 
 func startEmbedded(ctx context.Context) (*server, error) {
-	dir, err := os.MkdirTemp("", "rewind-test-")
+	s, stop, err := startGuarded(ctx)
 	if err != nil {
 		return nil, err
-	}
-	cmd := exec.Command("sh", "-c", guard, "guard", dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the tests alone
-	input, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	stop := func() error { return errors.Join(input.Close(), cmd.Wait()) }
-
-	s, err := pgserver.Start(ctx, pgserver.Config{Dir: dir, Settings: settings})
-	if err != nil {
-		return nil, errors.Join(err, stop())
 	}
 	u, err := url.Parse(s.URL("postgres"))
 	if err != nil {
@@ -160,4 +146,42 @@ func startEmbedded(ctx context.Context) (*server, error) {
 	}
 	announce("embedded server, %s", u.Redacted())
 	return &server{url: u, stop: stop}, nil
+}
+
+// NewServer returns an embedded server that nobody else has. It goes when the test ends.
+func NewServer(t testing.TB) *pgserver.Server {
+	t.Helper()
+	s, stop, err := startGuarded(t.Context())
+	if err != nil {
+		t.Fatal("testdb:", err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error("testdb:", err)
+		}
+	})
+	return s
+}
+
+// startGuarded starts a server in a directory that goes with it.
+func startGuarded(ctx context.Context) (s *pgserver.Server, stop func() error, err error) {
+	dir, err := os.MkdirTemp("", "rewind-test-")
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd := exec.Command("sh", "-c", guard, "guard", dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the tests alone
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	stop = func() error { return errors.Join(input.Close(), cmd.Wait()) }
+
+	if s, err = pgserver.Start(ctx, pgserver.Config{Dir: dir, Settings: settings}); err != nil {
+		return nil, nil, errors.Join(err, stop())
+	}
+	return s, stop, nil
 }
