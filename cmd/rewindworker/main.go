@@ -1,0 +1,98 @@
+// Command rewindworker migrates databases and keeps perspectives up to date.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rewindpg/rewind/migrate"
+)
+
+// Exit codes.
+const (
+	exitDone       = 0
+	exitFailed     = 1 // something is wrong or went wrong
+	exitUsage      = 2
+	exitSchema     = 3 // the schema is missing, older or newer
+	exitNotReached = 4 // the database
+)
+
+// commands are the command line. Each command is in a file of its own and has a method Run(context.Context, *globals) error.
+type commands struct {
+	globals
+
+	Migrate migrateCmd `cmd:"" help:"Install or upgrade the schema."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv)
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
+	var cli commands
+	helped := false
+	parser, err := kong.New(&cli,
+		kong.Name("rewindworker"),
+		kong.Description("Keeps read models right when events arrive late."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { helped = true }), // by --help alone
+	)
+	if err != nil {
+		panic(err) // the commands are declared wrongly
+	}
+	kctx, err := parser.Parse(args)
+	if helped {
+		return exitDone
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "rewindworker: %v\nTry rewindworker --help.\n", err)
+		return exitUsage
+	}
+
+	g := &cli.globals
+	g.stdout, g.stderr = stdout, stderr
+	g.logger = slog.New(slog.NewTextHandler(stderr, nil))
+	if g.DatabaseURL == "" {
+		g.DatabaseURL = getenv("REWIND_DATABASE_URL")
+	}
+	kctx.BindTo(ctx, (*context.Context)(nil))
+	err = errors.Join(kctx.Run(g), g.close())
+	if err != nil {
+		fmt.Fprintln(stderr, "rewindworker:", err)
+	}
+	return exitCode(err)
+}
+
+// usageError is a wrong use of a command that its flags' types don't show.
+type usageError struct{ error }
+
+func exitCode(err error) int {
+	var usage usageError
+	var config *pgconn.ParseConfigError
+	var connect *pgconn.ConnectError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &usage), errors.As(err, &config):
+		return exitUsage
+	case errors.Is(err, migrate.ErrSchemaMissing), errors.Is(err, migrate.ErrSchemaOlder), errors.Is(err, migrate.ErrSchemaNewer):
+		return exitSchema
+	case errors.As(err, &connect):
+		return exitNotReached
+	default:
+		return exitFailed
+	}
+}
