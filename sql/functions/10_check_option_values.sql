@@ -1,0 +1,57 @@
+-- Refuses options that the scope ('installation', 'perspective', 'tree') does not have, and values that nobody could use. JSON null stands for
+-- "not set here". Errors: 22023.
+create or replace function rewind._check_option_values(p_options jsonb, p_scope text) returns void
+  language plpgsql stable parallel safe security invoker
+  set search_path = pg_catalog, pg_temp
+as $function$
+declare
+  v_of_tree constant text[] := array['max_clock_skew', 'skew_policy', 'lateness_horizon'];
+  v_of_worker constant text[] := array['startup_scan_enabled', 'startup_rewind_mode', 'max_concurrent_rewinds', 'spans_enabled', 'log_level'];
+  -- What interval and Go's time.ParseDuration both read.
+  v_duration constant text := '^(?=.)(\d{1,9}(\.\d+)?h)?(\d{1,9}(\.\d+)?m)?(\d{1,9}(\.\d+)?s)?(\d{1,9}(\.\d+)?ms)?(\d{1,9}(\.\d+)?us)?$';
+  v_key text;
+  v_value jsonb;
+  v_number numeric;
+  v_wanted text;
+begin
+  perform rewind._check_options(p_options, (
+    select array_agg(k order by k)
+    from jsonb_object_keys(rewind._option_defaults()) k
+    where case p_scope
+      when 'tree' then k = any (v_of_tree)
+      when 'perspective' then k <> all (v_of_tree || v_of_worker)
+      else true
+    end));
+
+  for v_key, v_value in select o.key, o.value from jsonb_each(p_options) o where o.value <> 'null' loop
+    v_number := case when jsonb_typeof(v_value) = 'number' then v_value::numeric end;
+    v_wanted := case
+      when v_key in ('rewind_enabled', 'narrate_inline_rewinds', 'snapshots_enabled', 'order_insensitive', 'startup_scan_enabled', 'spans_enabled') then
+        case when jsonb_typeof(v_value) <> 'boolean' then 'true or false' end
+      when v_key = 'inline_rewind_events' then
+        case when (v_number between 0 and 1000000 and v_number % 1 = 0) is not true then 'a whole number from 0 to 1000000' end
+      when v_key in ('snapshot_every_n_events', 'max_snapshots_per_stream', 'rewind_snapshot_interval_events', 'max_attempts', 'max_concurrent_rewinds') then
+        case when (v_number between 1 and 1000000 and v_number % 1 = 0) is not true then 'a whole number from 1 to 1000000' end
+      when v_key in ('rewind_share', 'defer_ratio') then
+        case when (v_number > 0 and v_number <= 1) is not true then 'a number above 0, at most 1' end
+      when v_key = 'skew_policy' then
+        case when v_value not in ('"reject"', '"quarantine"') then 'reject or quarantine' end
+      when v_key = 'startup_rewind_mode' then
+        case when v_value not in ('"blocking"', '"background"') then 'blocking or background' end
+      when v_key = 'log_level' then
+        case when jsonb_typeof(v_value) <> 'string' or v_value #>> '{}' !~ '^(debug|info|warn|error)(,\w+=(debug|info|warn|error))*$' then
+          'a level (debug, info, warn, error), then category=level, by commas' end
+      else
+        case when jsonb_typeof(v_value) <> 'string' or v_value #>> '{}' !~ v_duration then 'a duration such as 500ms, 5s or 1h30m' end
+    end;
+    if v_wanted is not null then
+      raise exception 'option "%" must be %, not %', v_key, v_wanted, v_value using
+        errcode = '22023',
+        detail = jsonb_build_object('option', v_key, 'value', v_value)::text,
+        hint = 'default: ' || coalesce(rewind._option_defaults() ->> v_key, 'none');
+    end if;
+  end loop;
+end
+$function$;
+
+comment on function rewind._check_option_values(jsonb, text) is 'Raises 22023 for options that are unknown in a scope or have an unusable value.';
