@@ -5,7 +5,7 @@ create or replace function rewind._check_event_ids(p_event_ids uuid[], p_times t
   set search_path = pg_catalog, pg_temp
 as $function$
 declare
-  v_skew constant interval := p_options ->> 'max_clock_skew';
+  v_skew constant interval := (p_options ->> 'max_clock_skew')::interval;
   v_limit constant timestamptz := rewind._now() + v_skew;
   v_errors jsonb;
 begin

@@ -8,7 +8,7 @@ declare
     p_event - array['event_id', 'time', 'type', 'payload', 'metadata'] end;
   v_type constant text := p_event ->> 'type';
   v_event_id constant text := p_event ->> 'event_id';
-  v_errors jsonb := '[]';
+  v_errors jsonb := jsonb '[]';
 begin
   if v_unknown is null then
     return jsonb_build_array(jsonb_build_object('index', p_index, 'field', null, 'reason', 'not an object'));

@@ -5,7 +5,7 @@ create or replace function rewind.set_options(p_options jsonb, p_perspective tex
   set search_path = pg_catalog, pg_temp
 as $function$
 declare
-  v_own jsonb := '{}';
+  v_own jsonb := jsonb '{}';
 begin
   if p_perspective is not null and p_tree is not null then
     raise exception 'p_perspective and p_tree exclude each other' using errcode = '22023';

@@ -29,13 +29,12 @@ begin
     execute format('revoke all on all tables in schema rewind from %I', v_role);
     execute format('grant usage on schema rewind to %I', v_role);
 
-    -- Internals are called by the functions of workers and administrators, which run with the caller's rights.
+    -- Internals are called by functions that run with the caller's rights, and do nothing that these rights don't allow.
     select array_agg(p.oid::regprocedure::text)
       into v_routines
       from pg_catalog.pg_proc p
      where p.pronamespace = 'rewind'::regnamespace
-       and (p.proname = any (v_routines)
-            or v_role in ('rewind_worker', 'rewind_admin') and starts_with(p.proname, '_'));
+       and (p.proname = any (v_routines) or starts_with(p.proname, '_'));
     if v_routines is not null then
       execute format('grant execute on routine %s to %I', array_to_string(v_routines, ', '), v_role);
     end if;
