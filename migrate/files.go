@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	createSchema = `create schema rewind`
+	schemaFile   = "schema.sql"
 	versionTable = "rewind.goose_db_version"
 	// createVersionTable is what goose does itself, for [Print].
 	createVersionTable = `create table if not exists rewind.goose_db_version (
@@ -37,7 +37,7 @@ func Print(w io.Writer) error {
 	b.WriteString("\\set ON_ERROR_STOP on\nbegin;\n")
 	fmt.Fprintf(&b, "select pg_advisory_xact_lock(%d);\n", int64(lockKey))
 	b.WriteString("select to_regnamespace('rewind') is null as pending \\gset\n")
-	fmt.Fprintf(&b, "\\if :pending\n%s;\n\\endif\n%s", createSchema, createVersionTable)
+	fmt.Fprintf(&b, "\\if :pending\n%s\\endif\n%s", readFile(schemaFile), createVersionTable)
 	for _, name := range migrationFiles() {
 		version := migrationVersion(name)
 		fmt.Fprintf(&b, "\n-- migrations/%s\n", name)

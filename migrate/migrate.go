@@ -130,7 +130,7 @@ func migrateTables(ctx context.Context, config *pgx.ConnConfig, result *Result) 
 		return fmt.Errorf("look for schema rewind: %w", err)
 	}
 	if !exists {
-		if _, err := db.ExecContext(ctx, createSchema); err != nil {
+		if _, err := db.ExecContext(ctx, readFile(schemaFile)); err != nil {
 			return fmt.Errorf("create schema rewind: %w", err)
 		}
 	}

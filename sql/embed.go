@@ -1,9 +1,9 @@
-// Package sql embeds the schema: migrations (tables) and the bundle (functions).
+// Package sql embeds the database schema: schema.sql, the migrations (tables) and the bundle (functions).
 package sql
 
 import "embed"
 
-// FS holds migrations/*.sql and functions/*.sql.
+// FS holds what is applied in this order.
 //
-//go:embed migrations/*.sql functions/*.sql
+//go:embed schema.sql migrations/*.sql functions/*.sql
 var FS embed.FS

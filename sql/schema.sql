@@ -1,0 +1,2 @@
+-- Comes before everything else: the table that records migrations is in it.
+create schema rewind;
