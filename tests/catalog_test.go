@@ -26,6 +26,10 @@ var catalogRules = map[string]string{
 	"is_not_for_public": `
 		select oid::regprocedure::text from pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))) acl
 		where pronamespace = 'rewind'::regnamespace and acl.grantee = 0`,
+	// Every role may call them.
+	"internal_runs_with_the_callers_rights": `
+		select oid::regprocedure::text from pg_proc
+		where pronamespace = 'rewind'::regnamespace and starts_with(proname, '_') and prosecdef`,
 	"is_for_some_role": `
 		select oid::regprocedure::text from pg_proc
 		where pronamespace = 'rewind'::regnamespace and not starts_with(proname, '_')
