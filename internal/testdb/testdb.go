@@ -2,7 +2,8 @@
 //
 // The server is the one of REWIND_TEST_DATABASE_URL if that is set, else a container if a Docker daemon answers and has or gets the
 // image (REWIND_TEST_IMAGE), else an embedded one. REWIND_TEST_SERVER=url|testcontainers|embedded forces one of them. A process has
-// at most one server, started by its first test that wants a database.
+// at most one server, started by its first test that wants a database. Databases are cloned from a template for each state of the
+// schema, rewind_template_*; on a server of one's own these stay.
 package testdb
 
 import (
