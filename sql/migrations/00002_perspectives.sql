@@ -70,8 +70,8 @@ create table rewind.perspective_cursors (
 comment on table rewind.perspective_cursors is 'Cursor and model of a stream in one row, so that both are one write.';
 comment on column rewind.perspective_cursors.status is 'Bits: 1 Processing, 2 Completed, 4 Failed, 8 CatchingUp, 32 RewindRequired.';
 comment on column rewind.perspective_cursors.applied_version is 'All matching records of the stream up to this stream_version are in the model.';
--- Flagged cursors, oldest first: what the rewind path and the startup scan look for.
-create index perspective_cursors_owed on rewind.perspective_cursors (generation_id, rewind_first_flagged_at)
+-- Cursors that owe something (4, 8, 32): what the rewind path and the startup scan look for.
+create index perspective_cursors_owed on rewind.perspective_cursors (stream_id)
   where (status & 44) <> 0;
 
 create table rewind.perspective_snapshots (
@@ -134,7 +134,7 @@ create table rewind.perspective_skips (
   reason text not null,
   effective boolean not null,
   created_at timestamptz not null default clock_timestamp(),
-  primary key (stream_id, event_id, perspective_name)
+  primary key (perspective_name, stream_id, event_id)
 );
 comment on table rewind.perspective_skips is 'Events that an operator left out of a perspective; effective = no longer in the model.';
 

@@ -1,0 +1,37 @@
+-- Claims a (generation, partition) for a batch: the row lock is the claim, held to the end of the transaction. The head is read in a
+-- statement after the lock was taken. No row if another session holds it. Errors: RW018 no such partition.
+create or replace function rewind._claim_partition(p_generation_id int, p_tree_id int, p_partition int, p_limit int)
+  returns setof rewind.claimed_range
+  language plpgsql volatile parallel unsafe security invoker
+  set search_path = pg_catalog, pg_temp
+as $function$
+declare
+  v_from bigint;
+  v_head bigint;
+begin
+  if p_limit is null or p_limit < 1 then
+    raise exception 'limit must be positive, not %', coalesce(p_limit::text, 'null') using errcode = '22023';
+  end if;
+  select next_offset into v_from
+  from rewind.perspective_partitions
+  where generation_id = p_generation_id and wal_partition = p_partition
+  for update skip locked;
+  if not found then
+    perform from rewind.perspective_partitions where generation_id = p_generation_id and wal_partition = p_partition;
+    if not found then
+      raise exception 'generation % does not read partition %', p_generation_id, coalesce(p_partition::text, 'null') using
+        errcode = 'RW018', detail = jsonb_build_object('generation_id', p_generation_id, 'wal_partition', p_partition)::text;
+    end if;
+    return;
+  end if;
+  select wal_offset + 1 into v_head
+  from rewind.wal
+  where tree_id = p_tree_id and wal_partition = p_partition
+  order by wal_offset desc
+  limit 1;
+  v_head := greatest(coalesce(v_head, 0), v_from);
+  return query select v_from, least(v_from + p_limit, v_head), v_head;
+end
+$function$;
+
+comment on function rewind._claim_partition(int, int, int, int) is 'Claims a partition of a generation for one batch.';

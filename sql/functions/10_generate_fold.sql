@@ -1,0 +1,66 @@
+-- Generates the fold of a SQL generation: aggregate rewind_gen.fold_<id> over scalars, with its step function.
+--   state: NULL not started · 'null' no model · {"rewind:error": …} the fold raised · else the model
+--   p_start: the model to start from, NULL = initial
+-- A failing event ends the fold of its own group and of no other. Errors that speak of the server's state (serialization, memory,
+-- cancellation, …) are not the event's and pass through.
+create or replace function rewind._generate_fold(p_generation_id int) returns void
+  language plpgsql volatile parallel unsafe security invoker
+  set search_path = pg_catalog, pg_temp
+as $function$
+declare
+  v_generation rewind.perspective_generations;
+  v_parallel text;
+begin
+  select * into strict v_generation from rewind.perspective_generations where generation_id = p_generation_id;
+  if v_generation.apply is null then
+    return;
+  end if;
+  select case proparallel when 's' then 'safe' when 'r' then 'restricted' else 'unsafe' end into v_parallel
+  from pg_catalog.pg_proc where oid = v_generation.apply::regprocedure;
+  execute format(
+    $sql$
+    create or replace function rewind_gen.step_%1$s(
+      p_state jsonb, p_start jsonb, p_stream_id uuid, p_stream_key text, p_tenant_id text,
+      p_event_id uuid, p_event_type text, p_payload jsonb, p_metadata jsonb
+    ) returns jsonb
+      language plpgsql immutable parallel %4$s security invoker
+    as $step$
+    declare
+      v_model jsonb;
+    begin
+      if p_state is null then
+        v_model := coalesce(p_start, %3$L);
+      elsif p_state ? 'rewind:error' then
+        return p_state;
+      elsif p_state = 'null' then
+        v_model := %3$L;
+      else
+        v_model := p_state;
+      end if;
+      v_model := %2$s(v_model, row(p_stream_id, p_stream_key, p_tenant_id, p_event_id, p_event_type,
+        rewind.event_time(p_event_id), p_payload, p_metadata)::rewind.event);
+      if v_model ? 'rewind:error' then
+        raise exception 'the key "rewind:error" of a model is reserved' using errcode = 'RW016';
+      end if;
+      return coalesce(v_model, 'null');
+    exception when others then
+      if left(sqlstate, 2) in ('40', '53', '57', '58', 'XX') then
+        raise;
+      end if;
+      return jsonb_build_object('rewind:error', jsonb_build_object('event_id', p_event_id, 'sqlstate', sqlstate, 'message', sqlerrm));
+    end
+    $step$
+    $sql$,
+    p_generation_id, v_generation.apply::regprocedure::regproc, v_generation.initial, v_parallel);
+  execute format(
+    $sql$
+    create or replace aggregate rewind_gen.fold_%1$s(
+      p_start jsonb, p_stream_id uuid, p_stream_key text, p_tenant_id text,
+      p_event_id uuid, p_event_type text, p_payload jsonb, p_metadata jsonb
+    ) (sfunc = rewind_gen.step_%1$s, stype = jsonb, parallel = %2$s)
+    $sql$,
+    p_generation_id, v_parallel);
+end
+$function$;
+
+comment on function rewind._generate_fold(int) is 'Generates step function and fold aggregate of a SQL generation in rewind_gen.';

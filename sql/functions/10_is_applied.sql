@@ -1,0 +1,38 @@
+-- Whether everything up to the given offsets is in a generation's models: read, and no flagged cursor owes a record among it.
+-- One statement, so one snapshot.
+create or replace function rewind._is_applied(p_generation rewind.perspective_generations, p_offsets jsonb) returns boolean
+  language plpgsql volatile parallel unsafe security invoker
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set jit = off
+as $function$
+declare
+  v_applied boolean;
+begin
+  execute format(
+    $sql$
+    select
+      not exists (
+        select from jsonb_each_text($1) o
+        join rewind.perspective_partitions t on t.generation_id = $2 and t.wal_partition = o.key::int
+        where t.next_offset <= o.value::bigint
+      )
+      and not exists (
+        select from %s c
+        join jsonb_each_text($1) o on o.key::int = c.wal_partition
+        where c.status & 44 <> 0 and exists (
+          select from rewind.wal w
+          where w.stream_id = c.stream_id and w.stream_version > c.applied_version and w.wal_offset <= o.value::bigint
+            and w.wal_partition = c.wal_partition
+            and w.kind = 6 and ($3::text[] is null or w.event_type = any ($3))
+        )
+      )
+    $sql$,
+    p_generation.model_table)
+  into v_applied using p_offsets, p_generation.generation_id, p_generation.event_types;
+  return v_applied;
+end
+$function$;
+
+comment on function rewind._is_applied(rewind.perspective_generations, jsonb) is
+  'Whether everything up to given offsets is in a generation''s models.';

@@ -1,0 +1,33 @@
+-- What the functions by which people act on one stream's cursor begin with: checks, then the stream lock row (if any) and the cursor
+-- of the active generation, locked in that order. Option: tenant_id.
+-- Errors: RW006, RW013 the stream has no cursor, RW014, RW020, 22023.
+create or replace function rewind._lock_cursor(p_perspective text, p_stream text, p_options jsonb) returns rewind.perspective_cursors
+  language plpgsql volatile parallel unsafe security invoker
+  set search_path = pg_catalog, pg_temp
+as $function$
+declare
+  v_generation rewind.perspective_generations;
+  v_cursor rewind.perspective_cursors;
+  v_stream_id uuid;
+begin
+  perform rewind._require_read_committed();
+  v_generation := rewind._writable_generation((rewind._perspective_generation(p_perspective, null)).generation_id);
+  select rewind.stream_id(t.tree_name, p_stream, p_options) into v_stream_id from rewind.trees t where t.tree_id = v_generation.tree_id;
+  perform from rewind.perspective_stream_locks
+  where generation_id = v_generation.generation_id and stream_id = v_stream_id
+  for update;
+  select * into v_cursor
+  from rewind.perspective_cursors
+  where generation_id = v_generation.generation_id and stream_id = v_stream_id
+  for update;
+  if not found then
+    raise exception 'stream "%" has no cursor in perspective "%"', p_stream, p_perspective using
+      errcode = 'RW013',
+      detail = jsonb_build_object('perspective_name', p_perspective, 'stream_key', p_stream, 'stream_id', v_stream_id)::text,
+      hint = 'no matching event of it was read yet';
+  end if;
+  return v_cursor;
+end
+$function$;
+
+comment on function rewind._lock_cursor(text, text, jsonb) is 'Locks the cursor of one stream, for people''s actions on it.';

@@ -1,0 +1,76 @@
+-- Writes what a batch folded: cursors with models (one row each), snapshots that are due; for repaired late streams
+-- (p_trigger_event_ids not null) it first drops the snapshots at or after the trigger, and replaces the newest dropped one.
+-- p_events_applied: after the fold; p_events_new: how many of them this batch added. The caller holds the partition and the cursors.
+create or replace function rewind._store_folds(
+  p_generation rewind.perspective_generations,
+  p_partition int,
+  p_stream_ids uuid[],
+  p_models jsonb[],
+  p_first_event_ids uuid[],
+  p_last_event_ids uuid[],
+  p_applied_versions bigint[],
+  p_events_applied bigint[],
+  p_events_new bigint[],
+  p_trigger_event_ids uuid[],
+  p_options jsonb
+) returns void
+  language plpgsql volatile parallel unsafe security invoker
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set jit = off
+as $function$
+declare
+  v_every constant bigint := (p_options ->> 'snapshot_every_n_events')::bigint;
+  v_dropped uuid[];
+  v_saved uuid[];
+begin
+  if cardinality(array_remove(p_trigger_event_ids, null)) > 0 then
+    with dropped as (
+      delete from rewind.perspective_snapshots n
+      using unnest(p_stream_ids, p_trigger_event_ids) l (stream_id, trigger_event_id)
+      where n.generation_id = p_generation.generation_id and n.stream_id = l.stream_id and n.event_id >= l.trigger_event_id
+      returning n.stream_id
+    )
+    select array_agg(distinct stream_id) into v_dropped from dropped;
+  end if;
+
+  insert into rewind.perspective_cursors as c (
+    generation_id, stream_id, wal_partition, status, applied_version, events_applied, last_event_id, model, first_event_at, last_event_at
+  )
+  select
+    p_generation.generation_id, f.stream_id, p_partition, 2, f.applied_version, f.events_applied, f.last_event_id, f.model,
+    rewind.event_time(f.first_event_id), rewind.event_time(f.last_event_id)
+  from unnest(p_stream_ids, p_models, p_first_event_ids, p_last_event_ids, p_applied_versions, p_events_applied)
+    f (stream_id, model, first_event_id, last_event_id, applied_version, events_applied)
+  on conflict (stream_id, generation_id) do update
+  set status = 2,
+      applied_version = excluded.applied_version,
+      events_applied = excluded.events_applied,
+      last_event_id = excluded.last_event_id,
+      model = excluded.model,
+      first_event_at = least(c.first_event_at, excluded.first_event_at),
+      last_event_at = excluded.last_event_at;
+
+  if (p_options ->> 'snapshots_enabled')::boolean then
+    with saved as (
+      insert into rewind.perspective_snapshots (
+        generation_id, stream_id, event_id, applied_version, events_applied, model, version, reason
+      )
+      select
+        p_generation.generation_id, f.stream_id, f.last_event_id, f.applied_version, f.events_applied, f.model, p_generation.version,
+        'live'
+      from unnest(p_stream_ids, p_models, p_last_event_ids, p_applied_versions, p_events_applied, p_events_new)
+        f (stream_id, model, last_event_id, applied_version, events_applied, events_new)
+      where f.events_applied / v_every > (f.events_applied - f.events_new) / v_every or f.stream_id = any (v_dropped)
+      on conflict (stream_id, generation_id, event_id) do nothing
+      returning stream_id
+    )
+    select array_agg(stream_id) into v_saved from saved;
+    perform rewind._prune_snapshots(p_generation.generation_id, s, p_options) from unnest(v_saved) s;
+  end if;
+end
+$function$;
+
+comment on function rewind._store_folds(
+  rewind.perspective_generations, int, uuid[], jsonb[], uuid[], uuid[], bigint[], bigint[], bigint[], uuid[], jsonb
+) is 'Writes the cursors, models and due snapshots of a batch.';
