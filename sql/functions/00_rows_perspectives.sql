@@ -152,3 +152,35 @@ select
   null::bigint as applied_version
 where false;
 comment on view rewind.stream_problem is 'Something that verification found wrong in a stream.';
+
+create or replace view rewind.batch_event as
+select
+  0::bigint as from_offset,
+  0::bigint as to_offset,
+  0::bigint as head_offset,
+  null::uuid as stream_id,
+  null::text as stream_key,
+  null::text as tenant_id,
+  null::jsonb as model,
+  null::uuid as trigger_event_id,
+  null::bigint as events_before,
+  null::bigint as events_new,
+  null::bigint as stream_version,
+  null::uuid as event_id,
+  null::text as event_type,
+  null::jsonb as payload,
+  null::jsonb as metadata,
+  null::boolean as skipped
+where false;
+comment on view rewind.batch_event is
+  'An event of a batch to fold in Go, with what its stream starts from; stream_id null: a batch in which nothing is to be folded.';
+
+create or replace view rewind.replay_event as
+select
+  null::uuid as event_id,
+  null::text as event_type,
+  null::jsonb as payload,
+  null::jsonb as metadata,
+  false::boolean as skipped
+where false;
+comment on view rewind.replay_event is 'An event of a replay in Go, in chronology; skipped ones count but are not folded.';

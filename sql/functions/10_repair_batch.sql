@@ -11,6 +11,8 @@ create or replace function rewind._repair_batch(
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
+  set enable_nestloop = off
+  set enable_mergejoin = off
   set jit = off
 as $function$
 declare

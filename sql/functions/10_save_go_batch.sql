@@ -1,0 +1,46 @@
+-- Writes what a worker folded of a batch that _read_go_batch left locked in this transaction, and moves the position on.
+-- The arrays of folded streams are parallel, those of failed ones too. Errors: RW020.
+create or replace function rewind._save_go_batch(
+  p_generation_id int,
+  p_partition int,
+  p_to_offset bigint,
+  p_stream_ids uuid[],
+  p_models jsonb[],
+  p_first_event_ids uuid[],
+  p_last_event_ids uuid[],
+  p_applied_versions bigint[],
+  p_events_applied bigint[],
+  p_events_new bigint[],
+  p_trigger_event_ids uuid[],
+  p_failed_stream_ids uuid[],
+  p_errors text[],
+  p_error_event_ids uuid[],
+  p_failed_trigger_event_ids uuid[]
+) returns void
+  language plpgsql volatile parallel unsafe security invoker
+  set search_path = pg_catalog, pg_temp
+as $function$
+declare
+  v_generation rewind.perspective_generations;
+  v_options jsonb;
+begin
+  perform rewind._require_read_committed();
+  v_generation := rewind._writable_generation(p_generation_id);
+  v_options := rewind._perspective_options(v_generation.perspective_name);
+  if cardinality(p_stream_ids) > 0 then
+    perform rewind._store_folds(v_generation, p_partition, p_stream_ids, p_models, p_first_event_ids, p_last_event_ids,
+      p_applied_versions, p_events_applied, p_events_new, p_trigger_event_ids, v_options);
+  end if;
+  if cardinality(p_failed_stream_ids) > 0 then
+    perform rewind._fail_cursors(p_generation_id, p_partition, p_failed_stream_ids, p_errors, p_error_event_ids,
+      p_failed_trigger_event_ids, v_options);
+  end if;
+  update rewind.perspective_partitions
+  set next_offset = p_to_offset
+  where generation_id = p_generation_id and wal_partition = p_partition and next_offset <= p_to_offset;
+end
+$function$;
+
+comment on function rewind._save_go_batch(
+  int, int, bigint, uuid[], jsonb[], uuid[], uuid[], bigint[], bigint[], bigint[], uuid[], uuid[], text[], uuid[], uuid[]
+) is 'Writes what a worker folded of a batch.';
