@@ -51,7 +51,7 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// PL/pgSQL is hardly checked when a function is created.
+// PL/pgSQL is hardly checked when a function is created. What dynamic SQL brings back can't be known without running it.
 func TestPlpgsqlCheck(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)
@@ -67,7 +67,8 @@ func TestPlpgsqlCheck(t *testing.T) {
 		join pg_language l on l.oid = p.prolang and l.lanname = 'plpgsql'
 		left join pg_trigger g on g.tgfoid = p.oid
 		cross join lateral plpgsql_check_function_tb(p.oid, coalesce(g.tgrelid, 0)) c
-		where p.pronamespace = 'rewind'::regnamespace`) {
+		where p.pronamespace = 'rewind'::regnamespace
+		  and c.message <> 'cannot determinate a result of dynamic SQL'`) {
 		t.Error(problem)
 	}
 }

@@ -17,6 +17,25 @@ select 0::bigint as streams, 0::bigint as events, 0::bigint as failed
 where false;
 comment on view rewind.fold_counts is 'What a step of a batch did: streams written, events folded, streams failed.';
 
+create or replace view rewind.folds as
+select
+  null::uuid[] as stream_ids,
+  null::jsonb[] as models,
+  null::uuid[] as first_event_ids,
+  null::uuid[] as last_event_ids,
+  null::bigint[] as applied_versions,
+  null::bigint[] as events_applied,
+  null::bigint[] as events_new,
+  null::uuid[] as trigger_event_ids,
+  0::bigint as events,
+  null::uuid[] as failed_stream_ids,
+  null::text[] as errors,
+  null::uuid[] as error_event_ids,
+  null::uuid[] as failed_trigger_event_ids
+where false;
+comment on view rewind.folds is
+  'What a batch folded, in parallel arrays: streams that folded (trigger not null: repaired late ones) and streams that failed.';
+
 create or replace view rewind.claimed_range as
 select 0::bigint as from_offset, 0::bigint as to_offset, 0::bigint as head_offset
 where false;

@@ -1,5 +1,5 @@
 -- Folds the streams of a batch whose cursors owe nothing and are not late, set-based, from their models, and writes the result.
--- Returns streams folded, events folded, streams failed. The caller holds the partition and has locked the batch's cursors.
+-- The caller holds the partition and has locked the batch's cursors.
 create or replace function rewind._fold_batch(
   p_generation rewind.perspective_generations, p_partition int, p_from bigint, p_to bigint, p_options jsonb
 ) returns rewind.fold_counts
@@ -11,8 +11,7 @@ create or replace function rewind._fold_batch(
   set jit = off
 as $function$
 declare
-  v_folds record;
-  v_counts rewind.fold_counts;
+  v_folds rewind.folds;
 begin
   execute format(
     $sql$
@@ -57,10 +56,12 @@ begin
       array_agg(f.applied_version) filter (where ok) as applied_versions,
       array_agg(f.events_applied + f.events_new) filter (where ok) as events_applied,
       array_agg(f.events_new) filter (where ok) as events_new,
-      array_agg(f.stream_id) filter (where not ok) as failed_ids,
+      null::uuid[] as trigger_event_ids,
+      coalesce(sum(f.events_new) filter (where ok), 0)::bigint as events,
+      array_agg(f.stream_id) filter (where not ok) as failed_stream_ids,
       array_agg(f.state -> 'rewind:error' ->> 'message') filter (where not ok) as errors,
       array_agg((f.state -> 'rewind:error' ->> 'event_id')::uuid) filter (where not ok) as error_event_ids,
-      coalesce(sum(f.events_new) filter (where ok), 0) as events
+      null::uuid[] as failed_trigger_event_ids
     from (
       select r.*, not state ? 'rewind:error' as ok
       from (
@@ -74,19 +75,7 @@ begin
     p_generation.model_table, rewind._fold_call(p_generation, 's.model'))
   into v_folds
   using p_generation.tree_id, p_partition, p_from, p_to, p_generation.event_types, p_generation.generation_id;
-
-  v_counts.streams := coalesce(cardinality(v_folds.stream_ids), 0);
-  v_counts.failed := coalesce(cardinality(v_folds.failed_ids), 0);
-  v_counts.events := v_folds.events;
-  if v_counts.streams > 0 then
-    perform rewind._store_folds(p_generation, p_partition, v_folds.stream_ids, v_folds.models, v_folds.first_event_ids,
-      v_folds.last_event_ids, v_folds.applied_versions, v_folds.events_applied, v_folds.events_new, null, p_options);
-  end if;
-  if v_counts.failed > 0 then
-    perform rewind._fail_cursors(p_generation.generation_id, p_partition, v_folds.failed_ids, v_folds.errors,
-      v_folds.error_event_ids, null, p_options);
-  end if;
-  return v_counts;
+  return rewind._store_folds(p_generation, p_partition, v_folds, p_options);
 end
 $function$;
 

@@ -6,6 +6,7 @@ create or replace function rewind._generate_lens(p_perspective text) returns voi
 as $function$
 declare
   v_selects text;
+  v_role text;
 begin
   select string_agg(format(
     $sql$
@@ -21,6 +22,11 @@ begin
   where g.perspective_name = p_perspective and g.state <> 'retired';
   execute format('create or replace view lens.%I with (security_invoker = true) as %s', p_perspective, v_selects);
   execute format('comment on view lens.%I is %L', p_perspective, 'Models of perspective ' || p_perspective || '.');
+  for v_role in
+    select rolname from pg_catalog.pg_roles where rolname in ('rewind_reader', 'rewind_worker', 'rewind_admin')
+  loop
+    execute format('grant select on lens.%I to %I', p_perspective, v_role);
+  end loop;
 end
 $function$;
 

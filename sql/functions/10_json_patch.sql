@@ -5,7 +5,7 @@ create or replace function rewind._json_patch(p_old jsonb, p_new jsonb, p_path t
   set search_path = pg_catalog, pg_temp
 as $function$
 declare
-  v_patch jsonb := '[]';
+  v_patch jsonb := jsonb '[]';
   v_key text;
   v_old_length int;
   v_new_length int;

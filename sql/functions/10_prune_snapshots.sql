@@ -10,7 +10,7 @@ declare
   v_spacing constant bigint := (p_options ->> 'rewind_snapshot_interval_events')::bigint;
   v_cap constant int := (p_options ->> 'max_snapshots_per_stream')::int;
   v_events bigint[];
-  v_dropped bigint[] := '{}';
+  v_dropped bigint[] := array[]::bigint[];
   v_head bigint;
   v_ratio double precision;
   v_least double precision;

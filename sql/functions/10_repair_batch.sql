@@ -1,6 +1,6 @@
 -- Repairs shallow late streams of a batch inside it: each is folded again from its nearest valid snapshot, set-based, and written.
 -- Whatever can't be repaired so is flagged for the rewind path: deeper than inline_rewind_events, owing before, or counts that don't
--- add up (a damaged cursor or snapshot). Returns streams repaired, events folded, streams failed.
+-- add up (a damaged cursor or snapshot).
 -- The caller holds the partition and has locked the batch's cursors.
 create or replace function rewind._repair_batch(
   p_generation rewind.perspective_generations,
@@ -16,8 +16,7 @@ create or replace function rewind._repair_batch(
   set jit = off
 as $function$
 declare
-  v_folds record;
-  v_counts rewind.fold_counts;
+  v_folds rewind.folds;
 begin
   execute format(
     $sql$
@@ -58,8 +57,8 @@ begin
       array_agg(l.events_applied + l.events_new) filter (where ok) as events_applied,
       array_agg(l.events_new) filter (where ok) as events_new,
       array_agg(l.trigger_event_id) filter (where ok) as trigger_event_ids,
-      coalesce(sum(f.events) filter (where ok), 0) as events,
-      array_agg(l.stream_id) filter (where not ok) as failed_ids,
+      coalesce(sum(f.events) filter (where ok), 0)::bigint as events,
+      array_agg(l.stream_id) filter (where not ok) as failed_stream_ids,
       array_agg(f.state -> 'rewind:error' ->> 'message') filter (where not ok) as errors,
       array_agg((f.state -> 'rewind:error' ->> 'event_id')::uuid) filter (where not ok) as error_event_ids,
       array_agg(l.trigger_event_id) filter (where not ok) as failed_trigger_event_ids
@@ -72,23 +71,11 @@ begin
     case when (p_options ->> 'rewind_enabled')::boolean then (p_options ->> 'inline_rewind_events')::int else 0 end,
     p_generation, p_generation.event_types;
 
-  v_counts.streams := coalesce(cardinality(v_folds.stream_ids), 0);
-  v_counts.events := v_folds.events;
-  v_counts.failed := coalesce(cardinality(v_folds.failed_ids), 0);
-  if v_counts.streams > 0 then
-    perform rewind._store_folds(p_generation, p_partition, v_folds.stream_ids, v_folds.models, v_folds.first_event_ids,
-      v_folds.last_event_ids, v_folds.applied_versions, v_folds.events_applied, v_folds.events_new,
-      v_folds.trigger_event_ids, p_options);
-  end if;
-  if v_counts.failed > 0 then
-    perform rewind._fail_cursors(p_generation.generation_id, p_partition, v_folds.failed_ids, v_folds.errors,
-      v_folds.error_event_ids, v_folds.failed_trigger_event_ids, p_options);
-  end if;
   perform rewind._flag_cursors(p_generation.generation_id, array_agg(l.stream_id), array_agg(l.trigger_event_id))
   from unnest(p_late) l
-  where l.stream_id <> all (coalesce(v_folds.stream_ids || v_folds.failed_ids, '{}'))
+  where l.stream_id <> all (coalesce(v_folds.stream_ids || v_folds.failed_stream_ids, '{}'))
   having count(*) > 0;
-  return v_counts;
+  return rewind._store_folds(p_generation, p_partition, v_folds, p_options);
 end
 $function$;
 

@@ -22,19 +22,14 @@ create or replace function rewind._save_go_batch(
 as $function$
 declare
   v_generation rewind.perspective_generations;
-  v_options jsonb;
 begin
   perform rewind._require_read_committed();
   v_generation := rewind._writable_generation(p_generation_id);
-  v_options := rewind._perspective_options(v_generation.perspective_name);
-  if cardinality(p_stream_ids) > 0 then
-    perform rewind._store_folds(v_generation, p_partition, p_stream_ids, p_models, p_first_event_ids, p_last_event_ids,
-      p_applied_versions, p_events_applied, p_events_new, p_trigger_event_ids, v_options);
-  end if;
-  if cardinality(p_failed_stream_ids) > 0 then
-    perform rewind._fail_cursors(p_generation_id, p_partition, p_failed_stream_ids, p_errors, p_error_event_ids,
-      p_failed_trigger_event_ids, v_options);
-  end if;
+  perform rewind._store_folds(
+    v_generation, p_partition,
+    row(p_stream_ids, p_models, p_first_event_ids, p_last_event_ids, p_applied_versions, p_events_applied, p_events_new,
+      p_trigger_event_ids, 0, p_failed_stream_ids, p_errors, p_error_event_ids, p_failed_trigger_event_ids)::rewind.folds,
+    rewind._perspective_options(v_generation.perspective_name));
   update rewind.perspective_partitions
   set next_offset = p_to_offset
   where generation_id = p_generation_id and wal_partition = p_partition and next_offset <= p_to_offset;

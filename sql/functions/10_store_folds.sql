@@ -1,23 +1,12 @@
--- Writes what a batch folded: cursors with models (one row each), snapshots that are due; for repaired late streams
--- (p_trigger_event_ids not null) it first drops the snapshots at or after the trigger, and replaces the newest dropped one.
--- p_events_applied: after the fold; p_events_new: how many of them this batch added. The caller holds the partition and the cursors.
+-- Writes what a batch folded: cursors with models (one row each), snapshots that are due, failures. For repaired late streams it first
+-- drops the snapshots at or after the trigger, and replaces the newest dropped one. The caller holds the partition and the cursors.
 create or replace function rewind._store_folds(
-  p_generation rewind.perspective_generations,
-  p_partition int,
-  p_stream_ids uuid[],
-  p_models jsonb[],
-  p_first_event_ids uuid[],
-  p_last_event_ids uuid[],
-  p_applied_versions bigint[],
-  p_events_applied bigint[],
-  p_events_new bigint[],
-  p_trigger_event_ids uuid[],
-  p_options jsonb
-) returns void
+  p_generation rewind.perspective_generations, p_partition int, p_folds rewind.folds, p_options jsonb
+) returns rewind.fold_counts
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
-  set enable_nestloop = off
+  set enable_hashjoin = off
   set enable_mergejoin = off
   set jit = off
 as $function$
@@ -25,11 +14,12 @@ declare
   v_every constant bigint := (p_options ->> 'snapshot_every_n_events')::bigint;
   v_dropped uuid[];
   v_saved uuid[];
+  v_counts rewind.fold_counts;
 begin
-  if cardinality(array_remove(p_trigger_event_ids, null)) > 0 then
+  if cardinality(array_remove(p_folds.trigger_event_ids, null)) > 0 then
     with dropped as (
       delete from rewind.perspective_snapshots n
-      using unnest(p_stream_ids, p_trigger_event_ids) l (stream_id, trigger_event_id)
+      using unnest(p_folds.stream_ids, p_folds.trigger_event_ids) l (stream_id, trigger_event_id)
       where n.generation_id = p_generation.generation_id and n.stream_id = l.stream_id and n.event_id >= l.trigger_event_id
       returning n.stream_id
     )
@@ -42,7 +32,7 @@ begin
   select
     p_generation.generation_id, f.stream_id, p_partition, 2, f.applied_version, f.events_applied, f.last_event_id, f.model,
     rewind.event_time(f.first_event_id), rewind.event_time(f.last_event_id)
-  from unnest(p_stream_ids, p_models, p_first_event_ids, p_last_event_ids, p_applied_versions, p_events_applied)
+  from unnest(p_folds.stream_ids, p_folds.models, p_folds.first_event_ids, p_folds.last_event_ids, p_folds.applied_versions, p_folds.events_applied)
     f (stream_id, model, first_event_id, last_event_id, applied_version, events_applied)
   on conflict (stream_id, generation_id) do update
   set status = 2,
@@ -61,7 +51,7 @@ begin
       select
         p_generation.generation_id, f.stream_id, f.last_event_id, f.applied_version, f.events_applied, f.model, p_generation.version,
         'live'
-      from unnest(p_stream_ids, p_models, p_last_event_ids, p_applied_versions, p_events_applied, p_events_new)
+      from unnest(p_folds.stream_ids, p_folds.models, p_folds.last_event_ids, p_folds.applied_versions, p_folds.events_applied, p_folds.events_new)
         f (stream_id, model, last_event_id, applied_version, events_applied, events_new)
       where f.events_applied / v_every > (f.events_applied - f.events_new) / v_every or f.stream_id = any (v_dropped)
       on conflict (stream_id, generation_id, event_id) do nothing
@@ -70,9 +60,17 @@ begin
     select array_agg(stream_id) into v_saved from saved;
     perform rewind._prune_snapshots(p_generation.generation_id, s, p_options) from unnest(v_saved) s;
   end if;
+
+  if p_folds.failed_stream_ids is not null then
+    perform rewind._fail_cursors(p_generation.generation_id, p_partition, p_folds.failed_stream_ids, p_folds.errors,
+      p_folds.error_event_ids, p_folds.failed_trigger_event_ids, p_options);
+  end if;
+  v_counts.streams := coalesce(cardinality(p_folds.stream_ids), 0);
+  v_counts.events := p_folds.events;
+  v_counts.failed := coalesce(cardinality(p_folds.failed_stream_ids), 0);
+  return v_counts;
 end
 $function$;
 
-comment on function rewind._store_folds(
-  rewind.perspective_generations, int, uuid[], jsonb[], uuid[], uuid[], bigint[], bigint[], bigint[], uuid[], jsonb
-) is 'Writes the cursors, models and due snapshots of a batch.';
+comment on function rewind._store_folds(rewind.perspective_generations, int, rewind.folds, jsonb) is
+  'Writes the cursors, models and due snapshots of a batch.';

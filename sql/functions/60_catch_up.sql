@@ -12,7 +12,7 @@ declare
   v_batch rewind.batch_result;
   v_claimed rewind.claimed_rewind;
   v_repair rewind.repair_state;
-  v_failed uuid[] := '{}';
+  v_failed uuid[] := array[]::uuid[];
   v_moved boolean;
 begin
   perform rewind._check_options(p_options, array[]::text[]);

@@ -32,15 +32,14 @@ begin
       raise exception 'perspective "%" does not read partition %', p_perspective, v_unknown using
         errcode = 'RW018', detail = jsonb_build_object('perspective_name', p_perspective, 'wal_partition', v_unknown::int)::text;
     end if;
-    if rewind._is_applied(v_generation, p_offsets) then
-      return true;
-    end if;
+    exit when rewind._is_applied(v_generation, p_offsets);
     if clock_timestamp() >= v_until then
       return false;
     end if;
     perform pg_sleep(least(v_pause, extract(epoch from v_until - clock_timestamp())));
     v_pause := least(v_pause * 1.5, 0.1);
   end loop;
+  return true;
 end
 $function$;
 
