@@ -15,9 +15,6 @@ create or replace function rewind._append(
 ) returns setof rewind.appended
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
-  set plan_cache_mode = force_generic_plan
-  set enable_seqscan = off
-  set enable_bitmapscan = off
 as $function$
 declare
   v_given constant boolean := num_nonnulls(variadic p_event_ids) > 0 or num_nonnulls(variadic p_times) > 0;
@@ -37,7 +34,7 @@ declare
   v_errors jsonb;
 begin
   if v_given then
-    perform rewind._check_event_ids(p_event_ids, p_times, rewind._options(p_tree.options));
+    perform rewind._check_event_ids(p_event_ids, p_times, rewind._tree_options(p_tree.tree_id));
   end if;
 
   select l.stream_ids, l.partitions into v_stream_ids, v_partitions from rewind._lock_streams(p_tree, p_tenant_id, p_streams) l;
@@ -109,7 +106,7 @@ begin
 
   if v_records is not null then
     if p_expected_version <> coalesce(v_versions[1], 0) then
-      perform rewind._refuse_version(p_streams[1], p_expected_version, coalesce(v_versions[1], 0), v_is_new);
+      perform rewind._refuse_version(p_streams[1], p_expected_version, v_is_new, v_versions[1]);
     end if;
 
     if array_position(v_versions, null) is not null then

@@ -14,8 +14,7 @@ declare
   v_held constant bigint := nullif(current_setting('rewind.held_partition', true), '')::bigint;
 begin
   if v_held is null or v_place > v_held then
-    perform pg_advisory_xact_lock(v_class, p_partition);
-    perform set_config('rewind.held_partition', v_place::text, true);
+    perform pg_advisory_xact_lock(v_class, p_partition), set_config('rewind.held_partition', v_place::text, true);
   elsif v_place < v_held and not pg_try_advisory_xact_lock(v_class, p_partition) then
     raise exception 'partition % of tree % is in use, and this transaction holds a later one', p_partition, p_tree_id using
       errcode = '40001',

@@ -9,9 +9,6 @@ create or replace function rewind._lock_streams(
 )
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
-  set plan_cache_mode = force_generic_plan
-  set enable_seqscan = off
-  set enable_bitmapscan = off
 as $function$
 declare
   v_ascending int[];

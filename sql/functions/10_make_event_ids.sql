@@ -33,7 +33,7 @@ begin
     ) e;
   end if;
 
-  select array_agg(rewind._next_ticks(h.event_id, p_now, p_tree.options) order by h.s)
+  select array_agg(rewind._ticks_after(h.event_id, p_now, p_tree.tree_id) order by h.s)
   into v_first
   from unnest(p_newest) with ordinality h(event_id, s);
 

@@ -13,6 +13,9 @@ create or replace function rewind.append_batch(
 ) returns setof rewind.appended
   language plpgsql volatile parallel unsafe security definer
   set search_path = pg_catalog, pg_temp
+  set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off
+  set enable_bitmapscan = off
 as $function$
 declare
   v_tree constant rewind.trees := rewind._find_tree(p_tree);

@@ -4,6 +4,9 @@
 create or replace function rewind.lock_streams(p_tree text, p_streams text[], p_options jsonb default '{}') returns void
   language plpgsql volatile parallel unsafe security definer
   set search_path = pg_catalog, pg_temp
+  set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off
+  set enable_bitmapscan = off
 as $function$
 declare
   v_tree constant rewind.trees := rewind._find_tree(p_tree);
