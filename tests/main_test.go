@@ -2,9 +2,17 @@
 package tests
 
 import (
+	"flag"
 	"testing"
 
 	"github.com/rewindpg/rewind/internal/testdb"
 )
+
+func init() {
+	// A check works on a database of its own; the command line may ask for more of them.
+	if err := flag.Set("rapid.checks", "20"); err != nil {
+		panic(err)
+	}
+}
 
 func TestMain(m *testing.M) { testdb.Main(m) }

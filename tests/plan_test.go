@@ -1,0 +1,73 @@
+package tests
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// The plans of the live path must not depend on luck: batches of one size cost the same on empty tables, on grown ones without
+// statistics and on analysed ones, ten in one session each, in order and late.
+func TestPlanStability(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{options: map[string]any{"inline_rewind_events": 256}})
+	w.exec(`alter table rewind.wal set (autovacuum_enabled = off); alter table rewind.streams set (autovacuum_enabled = off);
+		alter table rewind_gen.models_1 set (autovacuum_enabled = off); alter table rewind_gen.snapshots_1 set (autovacuum_enabled = off)`)
+	conn, err := w.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+
+	now := 0
+	grow := func(streams int, late bool) {
+		t.Helper()
+		now += 100
+		keys, ids, types, payloads := make([]string, streams), make([]uuid.UUID, streams), make([]string, streams), make([]string, streams)
+		for i := range streams {
+			keys[i], types[i], payloads[i] = fmt.Sprint("s", i), "happened", fmt.Sprintf(`{"v": %d}`, now+i)
+			ids[i] = at(now)
+			if late {
+				ids[i] = at(now - 150)
+			}
+		}
+		if _, err := conn.Exec(t.Context(), `select from rewind.append_batch('t', $1, $2, $3, $4::text[]::jsonb[])`, keys, ids, types, payloads); err != nil {
+			t.Fatal(err)
+		}
+	}
+	batch := func() time.Duration {
+		t.Helper()
+		begin := time.Now()
+		if _, err := conn.Exec(t.Context(), `select from rewind.apply_perspective_batch('p', 0, 500)`); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(begin)
+	}
+	measure := func(late bool) time.Duration {
+		times := make([]time.Duration, 10)
+		for i := range times {
+			grow(500, late)
+			times[i] = batch()
+		}
+		return slices.Min(times[3:]) // the machine's noise only ever adds
+	}
+
+	empty, emptyLate := measure(false), measure(true)
+	for range 20 {
+		grow(2000, false)
+	}
+	w.apply()
+	grown, grownLate := measure(false), measure(true)
+	w.exec(`analyze`)
+	analysed, analysedLate := measure(false), measure(true)
+	t.Logf("in order: empty %v, grown %v, analysed %v; late: %v, %v, %v", empty, grown, analysed, emptyLate, grownLate, analysedLate)
+	for what, times := range map[string][]time.Duration{"in order": {empty, grown, analysed}, "late": {emptyLate, grownLate, analysedLate}} {
+		if slices.Max(times) > 3*slices.Min(times) {
+			t.Errorf("%s: batches of 500 took from %v to %v", what, slices.Min(times), slices.Max(times))
+		}
+	}
+	w.checkSettled()
+}
