@@ -31,6 +31,7 @@ type commands struct {
 	globals
 
 	Migrate migrateCmd `cmd:"" help:"Install or upgrade the schema."`
+	Import  importCmd  `cmd:"" help:"Append the events of a file."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

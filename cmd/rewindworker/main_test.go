@@ -83,12 +83,25 @@ func TestExitCodes(t *testing.T) {
 // runCommand returns what a command printed to standard output.
 func runCommand(t *testing.T, wantCode int, args ...string) string {
 	t.Helper()
+	stdout, _ := runBoth(t, wantCode, args...)
+	return stdout
+}
+
+// runFailing returns what a command that fails printed to standard error.
+func runFailing(t *testing.T, args ...string) string {
+	t.Helper()
+	_, stderr := runBoth(t, exitFailed, args...)
+	return stderr
+}
+
+func runBoth(t *testing.T, wantCode int, args ...string) (string, string) {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
 	code := run(t.Context(), args, &stdout, &stderr, func(string) string { return "" })
 	if code != wantCode {
 		t.Errorf("rewindworker %q exits with %d, want %d: %s%s", args, code, wantCode, stdout.String(), stderr.String())
 	}
-	return stdout.String()
+	return stdout.String(), stderr.String()
 }
 
 func decode(t *testing.T, text string, v any) {
