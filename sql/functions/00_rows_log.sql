@@ -2,12 +2,12 @@
 
 create or replace view rewind.appended as
 select
-  null::uuid as event_id,
-  null::int as wal_partition,
-  null::bigint as wal_offset,
-  null::bigint as stream_version,
-  null::bigint as hlc,
-  null::boolean as was_new
+  '00000000-0000-0000-0000-000000000000'::uuid as event_id,
+  0::int as wal_partition,
+  0::bigint as wal_offset,
+  0::bigint as stream_version,
+  0::bigint as hlc,
+  false as was_new
 where false;
 
 comment on view rewind.appended is 'Shape: where an appended event stands; was_new is false for one that the stream already had.';
@@ -31,9 +31,9 @@ select
   w.origin_cluster,
   w.origin_hlc,
   w.appended_at,
-  null::text as tree_name,
-  null::text as tenant_id,
-  null::text as stream_key
+  ''::text as tree_name,
+  ''::text as tenant_id,
+  ''::text as stream_key
 from rewind.wal w
 where false;
 

@@ -1,0 +1,218 @@
+package rewind
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rewindpg/rewind/internal/db"
+)
+
+// NewEvent is an event to append.
+type NewEvent struct {
+	// ID is a UUIDv7 that was made where the thing happened. If it is zero, the database makes one.
+	ID uuid.UUID
+	// Time is when the thing happened, for events without an ID. The same call again then makes the same ids, and adds nothing. If it is
+	// zero too, it happened now.
+	Time time.Time
+	// Type says what happened. An event must have one.
+	Type string
+	// Payload and Metadata are marshalled to JSON; nil becomes NULL.
+	Payload  any
+	Metadata any
+}
+
+// StreamEvent is an event to append, and its stream.
+type StreamEvent struct {
+	Stream string
+	NewEvent
+}
+
+// Appended says where an event stands in the log.
+type Appended struct {
+	EventID       uuid.UUID `json:"event_id"`
+	Partition     int       `json:"wal_partition"`
+	Offset        int64     `json:"wal_offset"`
+	StreamVersion int64     `json:"stream_version"`
+	HLC           int64     `json:"hlc,string"`
+	// WasNew is false if the stream had the event already.
+	WasNew bool `json:"was_new"`
+}
+
+// Append appends events to a stream, all or none, and returns their places in the order given. An event whose ID the stream already has
+// comes back with its first place. Options: [ExpectedVersion], [Tenant].
+func Append(ctx context.Context, tx DBTX, tree, stream string, events []NewEvent, opts ...Option) ([]Appended, error) {
+	doing := fmt.Sprintf("append to stream %q of tree %q", stream, tree)
+	o, err := collect(opts, "ExpectedVersion", "Tenant")
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := encode(events)
+	if err != nil {
+		return nil, wrap(err, doing)
+	}
+	text, err := json.Marshal(encoded)
+	if err != nil {
+		return nil, wrap(err, doing)
+	}
+	rows, err := queries.AppendEvents(ctx, tx, db.AppendEventsParams{
+		Tree: tree, Stream: stream, Events: text, ExpectedVersion: o.expectedVersion, Options: o.inSQL(),
+	})
+	if err != nil {
+		return nil, wrap(asMalformed(err), doing)
+	}
+	return appended(rows), nil
+}
+
+// AppendBatch appends events to many streams, all or none, and returns their places in the order given. The partitions of all streams are
+// locked first, in ascending order. Options: [Tenant].
+func AppendBatch(ctx context.Context, tx DBTX, tree string, events []StreamEvent, opts ...Option) ([]Appended, error) {
+	doing := fmt.Sprintf("append a batch to tree %q", tree)
+	o, err := collect(opts, "Tenant")
+	if err != nil {
+		return nil, err
+	}
+	plain := make([]NewEvent, len(events))
+	for i, e := range events {
+		plain[i] = e.NewEvent
+	}
+	encoded, err := encode(plain)
+	if err != nil {
+		return nil, wrap(err, doing)
+	}
+	batch := db.AppendBatchParams{
+		Tree:     tree,
+		Streams:  make([]string, len(events)),
+		EventIds: make([]uuid.UUID, len(events)),
+		Types:    make([]string, len(events)),
+		Payloads: make([]json.RawMessage, len(events)),
+		Metadata: make([]json.RawMessage, len(events)),
+		Options:  o.inSQL(),
+	}
+	for i, e := range events {
+		batch.Streams[i], batch.EventIds[i], batch.Types[i] = e.Stream, e.ID, e.Type
+		batch.Payloads[i], batch.Metadata[i] = encoded[i].Payload, encoded[i].Metadata
+	}
+	if err := fillIDs(ctx, tx, batch, encoded); err != nil {
+		return nil, wrap(asMalformed(err), doing)
+	}
+	rows, err := queries.AppendBatch(ctx, tx, batch)
+	if err != nil {
+		return nil, wrap(asMalformed(err), doing)
+	}
+	return appended(rows), nil
+}
+
+// LockStreams locks the partitions of streams until the transaction ends, in an order in which nobody deadlocks. It is the first statement
+// of a transaction that appends more than once. Options: [Tenant].
+func LockStreams(ctx context.Context, tx pgx.Tx, tree string, streams []string, opts ...Option) error {
+	o, err := collect(opts, "Tenant")
+	if err != nil {
+		return err
+	}
+	err = queries.LockStreams(ctx, tx, db.LockStreamsParams{Tree: tree, Streams: streams, Options: o.inSQL()})
+	return wrap(err, fmt.Sprintf("lock streams of tree %q", tree))
+}
+
+// encodedEvent is an event as the database takes it.
+type encodedEvent struct {
+	ID       *uuid.UUID      `json:"event_id,omitempty"`
+	Time     *time.Time      `json:"time,omitempty"`
+	Type     *string         `json:"type,omitempty"`
+	Payload  json.RawMessage `json:"payload,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+}
+
+// nulEscape finds the one thing that JSON can say and PostgreSQL can't store.
+var nulEscape = regexp.MustCompile(`(?:^|[^\\])(?:\\\\)*\\u0000`)
+
+func encode(events []NewEvent) ([]encodedEvent, error) {
+	encoded := make([]encodedEvent, len(events))
+	var malformed []EventError
+	for i, e := range events {
+		if e.ID != uuid.Nil {
+			encoded[i].ID = &e.ID
+		}
+		if !e.Time.IsZero() {
+			// What the database keeps of it, so that equal times are equal.
+			happened := e.Time.UTC().Truncate(time.Microsecond)
+			encoded[i].Time = &happened
+		}
+		if e.Type != "" {
+			encoded[i].Type = &e.Type
+		}
+		for _, part := range []struct {
+			field string
+			value any
+			text  *json.RawMessage
+		}{{"payload", e.Payload, &encoded[i].Payload}, {"metadata", e.Metadata, &encoded[i].Metadata}} {
+			text, err := json.Marshal(part.value)
+			if err != nil {
+				return nil, fmt.Errorf("marshal %s of event %d: %w", part.field, i, err)
+			}
+			if nulEscape.Match(text) {
+				malformed = append(malformed, EventError{Index: i, Field: part.field, Reason: "PostgreSQL can't store \\u0000"})
+			}
+			if string(text) != "null" {
+				*part.text = text
+			}
+		}
+	}
+	if malformed != nil {
+		return nil, malformedError(malformed)
+	}
+	return encoded, nil
+}
+
+// fillIDs gives those events of a batch that come with a time the ids that follow from it.
+func fillIDs(ctx context.Context, tx DBTX, batch db.AppendBatchParams, encoded []encodedEvent) error {
+	type place struct {
+		stream string
+		time   time.Time
+	}
+	ranks := map[place]int32{}
+	timed := db.EventIDsParams{Tree: batch.Tree, Options: batch.Options}
+	var indexes []int
+	for i, e := range encoded {
+		if e.Time == nil || e.ID != nil {
+			continue
+		}
+		at := place{batch.Streams[i], *e.Time}
+		timed.Times = append(timed.Times, *e.Time)
+		timed.Ranks = append(timed.Ranks, ranks[at])
+		timed.Streams = append(timed.Streams, batch.Streams[i])
+		timed.Types = append(timed.Types, batch.Types[i])
+		timed.Payloads = append(timed.Payloads, e.Payload)
+		timed.Metadata = append(timed.Metadata, e.Metadata)
+		ranks[at]++
+		indexes = append(indexes, i)
+	}
+	if indexes == nil {
+		return nil
+	}
+	ids, err := queries.EventIDs(ctx, tx, timed)
+	for n, id := range ids {
+		batch.EventIds[indexes[n]] = id
+	}
+	return err
+}
+
+func appended(rows []db.RewindAppended) []Appended {
+	places := make([]Appended, len(rows))
+	for i, r := range rows {
+		places[i] = Appended{
+			EventID:       r.EventID,
+			Partition:     int(r.WalPartition),
+			Offset:        r.WalOffset,
+			StreamVersion: r.StreamVersion,
+			HLC:           r.Hlc,
+			WasNew:        r.WasNew,
+		}
+	}
+	return places
+}
