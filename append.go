@@ -88,15 +88,18 @@ func AppendBatch(ctx context.Context, tx DBTX, tree string, events []StreamEvent
 	batch := db.AppendBatchParams{
 		Tree:     tree,
 		Streams:  make([]string, len(events)),
-		EventIds: make([]uuid.UUID, len(events)),
+		EventIds: make([]string, len(events)),
 		Types:    make([]string, len(events)),
-		Payloads: make([]json.RawMessage, len(events)),
-		Metadata: make([]json.RawMessage, len(events)),
+		Payloads: make([]string, len(events)),
+		Metadata: make([]string, len(events)),
 		Options:  o.inSQL(),
 	}
 	for i, e := range events {
-		batch.Streams[i], batch.EventIds[i], batch.Types[i] = e.Stream, e.ID, e.Type
-		batch.Payloads[i], batch.Metadata[i] = encoded[i].Payload, encoded[i].Metadata
+		batch.Streams[i], batch.Types[i] = e.Stream, e.Type
+		batch.Payloads[i], batch.Metadata[i] = string(encoded[i].Payload), string(encoded[i].Metadata)
+		if e.ID != uuid.Nil {
+			batch.EventIds[i] = e.ID.String()
+		}
 	}
 	if err := fillIDs(ctx, tx, batch, encoded); err != nil {
 		return nil, wrap(asMalformed(err), doing)
@@ -183,12 +186,12 @@ func fillIDs(ctx context.Context, tx DBTX, batch db.AppendBatchParams, encoded [
 			continue
 		}
 		at := place{batch.Streams[i], *e.Time}
-		timed.Times = append(timed.Times, *e.Time)
+		timed.Times = append(timed.Times, e.Time.Format(time.RFC3339Nano))
 		timed.Ranks = append(timed.Ranks, ranks[at])
 		timed.Streams = append(timed.Streams, batch.Streams[i])
 		timed.Types = append(timed.Types, batch.Types[i])
-		timed.Payloads = append(timed.Payloads, e.Payload)
-		timed.Metadata = append(timed.Metadata, e.Metadata)
+		timed.Payloads = append(timed.Payloads, batch.Payloads[i])
+		timed.Metadata = append(timed.Metadata, batch.Metadata[i])
 		ranks[at]++
 		indexes = append(indexes, i)
 	}
@@ -197,7 +200,7 @@ func fillIDs(ctx context.Context, tx DBTX, batch db.AppendBatchParams, encoded [
 	}
 	ids, err := queries.EventIDs(ctx, tx, timed)
 	for n, id := range ids {
-		batch.EventIds[indexes[n]] = id
+		batch.EventIds[indexes[n]] = id.String()
 	}
 	return err
 }

@@ -5,10 +5,16 @@ select * from rewind.create_tree(p_name => @name, p_partitions => @partitions, p
 select * from rewind.append_events(
   p_tree => @tree, p_stream => @stream, p_events => @events, p_expected_version => sqlc.narg(expected_version), p_options => @options);
 
+-- Arrays are of text, which every execution mode of pgx can encode; '' stands for what is missing.
 -- name: AppendBatch :many
 select * from rewind.append_batch(
-  p_tree => @tree, p_streams => @streams::text[], p_event_ids => array_replace(@event_ids::uuid[], '00000000-0000-0000-0000-000000000000', null), p_types => array_replace(@types::text[], '', null),
-  p_payloads => @payloads::jsonb[], p_metadata => @metadata::jsonb[], p_options => @options);
+  p_tree => @tree,
+  p_streams => @streams::text[],
+  p_event_ids => array_replace(@event_ids::text[], '', null)::uuid[],
+  p_types => array_replace(@types::text[], '', null),
+  p_payloads => array_replace(@payloads::text[], '', null)::jsonb[],
+  p_metadata => array_replace(@metadata::text[], '', null)::jsonb[],
+  p_options => @options);
 
 -- name: LockStreams :exec
 select rewind.lock_streams(p_tree => @tree, p_streams => @streams::text[], p_options => @options);
@@ -24,12 +30,12 @@ select rewind.event_id(
   p_payload => e.payload, p_metadata => e.metadata, p_options => @options)::uuid as event_id
 from (
   select
-    generate_subscripts(@times::timestamptz[], 1) as n,
-    unnest(@times::timestamptz[]) as happened_at,
+    generate_subscripts(@times::text[], 1) as n,
+    unnest(@times::text[])::timestamptz as happened_at,
     unnest(@ranks::int[]) as rank,
     unnest(@streams::text[]) as stream,
     unnest(@types::text[]) as event_type,
-    unnest(@payloads::jsonb[]) as payload,
-    unnest(@metadata::jsonb[]) as metadata
+    nullif(unnest(@payloads::text[]), '')::jsonb as payload,
+    nullif(unnest(@metadata::text[]), '')::jsonb as metadata
 ) e
 order by e.n;

@@ -8,27 +8,32 @@ package db
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/google/uuid"
 )
 
 const appendBatch = `-- name: AppendBatch :many
 select event_id, wal_partition, wal_offset, stream_version, hlc, was_new from rewind.append_batch(
-  p_tree => $1, p_streams => $2::text[], p_event_ids => array_replace($3::uuid[], '00000000-0000-0000-0000-000000000000', null), p_types => $4::text[],
-  p_payloads => $5::jsonb[], p_metadata => $6::jsonb[], p_options => $7)
+  p_tree => $1,
+  p_streams => $2::text[],
+  p_event_ids => array_replace($3::text[], '', null)::uuid[],
+  p_types => array_replace($4::text[], '', null),
+  p_payloads => array_replace($5::text[], '', null)::jsonb[],
+  p_metadata => array_replace($6::text[], '', null)::jsonb[],
+  p_options => $7)
 `
 
 type AppendBatchParams struct {
 	Tree     string
 	Streams  []string
-	EventIds []uuid.UUID
+	EventIds []string
 	Types    []string
-	Payloads []json.RawMessage
-	Metadata []json.RawMessage
+	Payloads []string
+	Metadata []string
 	Options  json.RawMessage
 }
 
+// Arrays are of text, which every execution mode of pgx can encode; ” stands for what is missing.
 func (q *Queries) AppendBatch(ctx context.Context, db DBTX, arg AppendBatchParams) ([]RewindAppended, error) {
 	rows, err := db.Query(ctx, appendBatch,
 		arg.Tree,
@@ -141,13 +146,13 @@ select rewind.event_id(
   p_payload => e.payload, p_metadata => e.metadata, p_options => $2)::uuid as event_id
 from (
   select
-    generate_subscripts($3::timestamptz[], 1) as n,
-    unnest($3::timestamptz[]) as happened_at,
+    generate_subscripts($3::text[], 1) as n,
+    unnest($3::text[])::timestamptz as happened_at,
     unnest($4::int[]) as rank,
     unnest($5::text[]) as stream,
     unnest($6::text[]) as event_type,
-    unnest($7::jsonb[]) as payload,
-    unnest($8::jsonb[]) as metadata
+    nullif(unnest($7::text[]), '')::jsonb as payload,
+    nullif(unnest($8::text[]), '')::jsonb as metadata
 ) e
 order by e.n
 `
@@ -155,12 +160,12 @@ order by e.n
 type EventIDsParams struct {
 	Tree     string
 	Options  json.RawMessage
-	Times    []time.Time
+	Times    []string
 	Ranks    []int32
 	Streams  []string
 	Types    []string
-	Payloads []json.RawMessage
-	Metadata []json.RawMessage
+	Payloads []string
+	Metadata []string
 }
 
 func (q *Queries) EventIDs(ctx context.Context, db DBTX, arg EventIDsParams) ([]uuid.UUID, error) {
