@@ -30,9 +30,15 @@ const (
 type commands struct {
 	globals
 
-	Migrate migrateCmd `cmd:"" help:"Install or upgrade the schema."`
-	Import  importCmd  `cmd:"" help:"Append the events of a file."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Migrate     migrateCmd     `cmd:"" help:"Install or upgrade the schema."`
+	Import      importCmd      `cmd:"" help:"Append the events of a file."`
+	Status      statusCmd      `cmd:"" help:"Show what perspectives, partitions, workers and appends are doing."`
+	Verify      verifyCmd      `cmd:"" help:"Check that models equal the folds of their events."`
+	Rewinds     rewindsCmd     `cmd:"" help:"List what was rewound."`
+	Perspective perspectiveCmd `cmd:"" help:"Create and manage perspectives."`
+	Options     optionsCmd     `cmd:"" help:"Show and set options."`
+	Doctor      doctorCmd      `cmd:"" help:"Look for what needs a person."`
+	Version     versionCmd     `cmd:"" help:"Print the version."`
 }
 
 func main() {
@@ -73,6 +79,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 	err = errors.Join(kctx.Run(g), g.close())
 	if err != nil {
 		fmt.Fprintln(stderr, "rewindworker:", err)
+		var pgErr *pgconn.PgError
+		if errors.As(err, &pgErr) && pgErr.Hint != "" {
+			fmt.Fprintln(stderr, "hint:", pgErr.Hint)
+		}
 	}
 	return exitCode(err)
 }

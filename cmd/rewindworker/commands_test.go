@@ -1,0 +1,351 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/rewindpg/rewind/internal/testdb"
+)
+
+// newCounted is a database with a tree t, three events in two streams, and a perspective that counts, brought to the head.
+func newCounted(t *testing.T) (database string, pool *pgxpool.Pool) {
+	t.Helper()
+	url := testdb.NewURL(t)
+	pool = testdb.Open(t, url)
+	exec(t, pool, `create schema app`)
+	exec(t, pool, `
+		create function app.tally(model jsonb, event rewind.event) returns jsonb language plpgsql immutable
+		as $$ begin
+		  if event.event_type = 'poison' then raise 'poisoned'; end if;
+		  return jsonb_build_object('n', coalesce((model ->> 'n')::int, 0) + 1);
+		end $$`)
+	exec(t, pool, `select rewind.create_tree('t', 2)`)
+	exec(t, pool, `select rewind.append_events('t', 'a', '[{"type": "x"}, {"type": "x"}]')`)
+	exec(t, pool, `select rewind.append_events('t', 'b', '[{"type": "x"}]')`)
+	database = "--database-url=" + url
+	runCommand(t, exitDone, "perspective", "create", "tally", "--tree=t", "--apply=app.tally", database)
+	exec(t, pool, `call rewind.catch_up('tally')`)
+	return database, pool
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	database, pool := newCounted(t)
+	read := func() (s status) {
+		t.Helper()
+		decode(t, runCommand(t, exitDone, "status", "--json", database), &s)
+		return s
+	}
+	first := read()
+	if len(first.Perspectives) != 1 || len(first.Partitions) != 3 || first.Workers == nil || first.Consumers == nil || first.OldestAppend != nil {
+		t.Fatalf("%+v", first)
+	}
+	want := perspectiveStatus{PerspectiveName: "tally", State: "active", Version: 1, GenerationID: first.Perspectives[0].GenerationID}
+	if first.Perspectives[0] != want {
+		t.Errorf("%+v, want %+v", first.Perspectives[0], want)
+	}
+
+	t.Run("has_the_documented_keys", func(t *testing.T) {
+		var s map[string]json.RawMessage
+		decode(t, runCommand(t, exitDone, "status", "--json", database), &s)
+		for _, key := range []string{"perspectives", "partitions", "workers", "consumers", "oldest_append"} {
+			if _, found := s[key]; !found {
+				t.Errorf("no key %s", key)
+			}
+		}
+	})
+
+	t.Run("counts_what_is_unread_and_owed", func(t *testing.T) {
+		exec(t, pool, `select rewind.append_events('t', 'b', '[{"type": "poison"}]')`)
+		exec(t, pool, `select rewind.append_events('t', 'a', '[{"type": "x"}]')`)
+		if p := read().Perspectives[0]; p.LagRecords != 2 || p.LagSeconds <= 0 {
+			t.Errorf("before it is read: %+v", p)
+		}
+		runCommand(t, exitDone, "options", "--perspective=tally", "set", "max_attempts=1", database)
+		exec(t, pool, `call rewind.catch_up('tally')`)
+		runCommand(t, exitDone, "perspective", "rewind", "tally", "a", database)
+		if p := read().Perspectives[0]; p.LagRecords != 0 || p.LagSeconds != 0 || p.Failed != 1 || p.Parked != 1 || p.Flagged != 1 {
+			t.Errorf("after: %+v", p)
+		}
+	})
+
+	t.Run("names_the_oldest_append", func(t *testing.T) {
+		tx, err := pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback(context.Background())
+		if _, err := tx.Exec(t.Context(), `select rewind.append_events('t', 'a', '[{"type": "x"}]')`); err != nil {
+			t.Fatal(err)
+		}
+		var pid int32
+		if err := tx.QueryRow(t.Context(), `select pg_backend_pid()`).Scan(&pid); err != nil {
+			t.Fatal(err)
+		}
+		s := read()
+		if s.OldestAppend == nil || s.OldestAppend.PID != pid || s.OldestAppend.AgeSeconds <= 0 {
+			t.Errorf("oldest append %+v, want that of pid %d", s.OldestAppend, pid)
+		}
+		if output := runCommand(t, exitDone, "status", database); !strings.Contains(output, "oldest append under way: pid ") {
+			t.Error(output)
+		}
+	})
+
+	t.Run("tells_who_folds", func(t *testing.T) {
+		exec(t, pool, `select rewind.register_perspective('in_go', 't')`)
+		exec(t, pool, `
+			insert into rewind.workers (worker_id, started_at, heartbeat_at, version, go_perspectives)
+			values ('w1', now(), now(), 'v', '{}'), ('w2', now(), now() - interval '1 hour', 'v', '{"in_go": 1}')`)
+		stdout, stderr := runBoth(t, exitDone, "status", database)
+		if !strings.Contains(stdout, "alive") || !strings.Contains(stdout, "silent") || !strings.Contains(stderr, `"in_go" is folded in Go, and no live worker knows it`) {
+			t.Error(stdout, stderr)
+		}
+		exec(t, pool, `update rewind.workers set heartbeat_at = now()`)
+		if _, stderr := runBoth(t, exitDone, "status", "--json", database); stderr != "" {
+			t.Error(stderr)
+		}
+	})
+}
+
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	database, pool := newCounted(t)
+	if output := runCommand(t, exitDone, "verify", database); output != "tally: well (2 streams, 3 events)\n" {
+		t.Error(output)
+	}
+	if output := runCommand(t, exitDone, "verify", "--json", database); output != "" {
+		t.Error(output)
+	}
+	exec(t, pool, `update rewind.perspective_cursors c set model = '{"n": 7}' from rewind.streams s where s.stream_id = c.stream_id and s.stream_key = 'a'`)
+
+	var problem verifyProblem
+	decode(t, runCommand(t, exitFailed, "verify", "tally", "--json", database), &problem)
+	if problem.PerspectiveName != "tally" || *problem.StreamKey != "a" || problem.Problem != "model" ||
+		!bytes.Equal(problem.Expected, []byte(`{"n":2}`)) || !bytes.Equal(problem.Actual, []byte(`{"n":7}`)) || *problem.AppliedVersion != 2 {
+		t.Errorf("%+v", problem)
+	}
+	if output := runCommand(t, exitFailed, "verify", database); !strings.Contains(output, "tally: 1 problem (2 streams, 3 events)") {
+		t.Error(output)
+	}
+	runCommand(t, exitDone, "verify", "tally", "--stream=b", database)
+	runCommand(t, exitFailed, "verify", "tally", "--stream=a", database)
+	runCommand(t, exitFailed, "verify", "unknown", database)
+	runCommand(t, exitUsage, "verify", "--stream=a", database)
+	runCommand(t, exitUsage, "verify", "tally", "--tenant=a", database)
+
+	exec(t, pool, `select rewind.register_perspective('in_go', 't')`)
+	if _, stderr := runBoth(t, exitDone, "verify", "in_go", database); !strings.Contains(stderr, "checked by the application that folds them") {
+		t.Error(stderr)
+	}
+}
+
+func TestVerifyWithoutPerspectives(t *testing.T) {
+	t.Parallel()
+	if _, stderr := runBoth(t, exitDone, "verify", "--database-url", testdb.NewURL(t)); !strings.Contains(stderr, "nothing to verify") {
+		t.Error(stderr)
+	}
+}
+
+func TestRewinds(t *testing.T) {
+	t.Parallel()
+	database, pool := newCounted(t)
+	if output := runCommand(t, exitDone, "rewinds", database); output != "no rewinds\n" {
+		t.Error(output)
+	}
+	rewind := func(stream string) {
+		t.Helper()
+		runCommand(t, exitDone, "perspective", "rewind", "tally", stream, database)
+		exec(t, pool, `call rewind.catch_up('tally')`)
+	}
+	rewind("a")
+	rewind("b")
+
+	var row rewindRow
+	decode(t, runCommand(t, exitDone, "rewinds", "--json", "--limit=1", database), &row)
+	if row.StreamKey != "b" || row.Outcome != "completed" || row.ReplaySource != "full" || row.EventsReplayed != 1 || string(row.Patch) != "[]" {
+		t.Errorf("%+v", row)
+	}
+	if output := runCommand(t, exitDone, "rewinds", database); strings.Count(output, "completed") != 3 { // and the column
+		t.Error(output)
+	}
+	runCommand(t, exitUsage, "rewinds", "--limit=-1", database)
+
+	t.Run("follows", func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		lines := make(chan rewindRow)
+		done := make(chan int)
+		go func() {
+			done <- run(ctx, []string{"rewinds", "--follow", "--json", "--limit=1", database}, lineWriter(func(line []byte) {
+				var row rewindRow
+				if err := json.Unmarshal(line, &row); err != nil {
+					t.Error(err)
+				}
+				lines <- row
+			}), &bytes.Buffer{}, func(string) string { return "" })
+		}()
+		if row := <-lines; row.StreamKey != "b" {
+			t.Errorf("first row is of stream %s", row.StreamKey)
+		}
+		rewind("a")
+		if row := <-lines; row.StreamKey != "a" {
+			t.Errorf("next row is of stream %s", row.StreamKey)
+		}
+		stop()
+		if code := <-done; code != exitDone {
+			t.Errorf("exits with %d when interrupted", code)
+		}
+	})
+}
+
+// lineWriter gets each line in a Write of its own, as a JSON encoder writes.
+type lineWriter func(line []byte)
+
+func (w lineWriter) Write(p []byte) (int, error) {
+	w(p)
+	return len(p), nil
+}
+
+func TestPerspective(t *testing.T) {
+	t.Parallel()
+	database, pool := newCounted(t)
+	runCommand(t, exitDone, "perspective", "create", "ups", "--tree=t", "--apply=app.tally(jsonb, rewind.event)", "--event-type=up", "--event-type=UP",
+		`--initial={"n": 10}`, "--option", "snapshot_every_n_events=7", "--option", "debounce_window=1s", database)
+	output := runCommand(t, exitDone, "perspective", "list", "--json", database)
+	for _, want := range []string{
+		`"perspective_name":"tally"`, `"event_types":["UP","up"]`, `"initial":{"n":10}`,
+		`"options":{"debounce_window":"1s","snapshot_every_n_events":7}`, `"apply":"app.tally(jsonb,rewind.event)"`, `"tree_name":"t"`,
+	} {
+		if !strings.Contains(output, want) {
+			t.Errorf("list lacks %s: %s", want, output)
+		}
+	}
+	if output := runCommand(t, exitDone, "perspective", "list", database); !strings.Contains(output, "UP, up") {
+		t.Error(output)
+	}
+	stderr := runFailing(t, "perspective", "create", "more", "--tree=t", "--apply=app.unknown", database)
+	if !strings.Contains(stderr, "app.unknown") {
+		t.Error(stderr)
+	}
+	runCommand(t, exitUsage, "perspective", "create", "more", "--tree=t", "--apply=app.tally", "--initial={", database)
+
+	state := func(query string) string { return strings.Join(rowsOf(t, pool, query), " ") }
+	const stateOfTally = `select state from rewind.perspectives where perspective_name = 'tally'`
+	runCommand(t, exitDone, "perspective", "pause", "tally", database)
+	if s := state(stateOfTally); s != "paused" {
+		t.Error("state is", s)
+	}
+	runCommand(t, exitDone, "perspective", "resume", "tally", database)
+	if s := state(stateOfTally); s != "active" {
+		t.Error("state is", s)
+	}
+
+	const cursorOfA = `
+		select format('%s %s', status, coalesce(model::text, 'none')) from rewind.perspective_cursors join rewind.streams using (stream_id) where stream_key = 'a'`
+	runCommand(t, exitDone, "perspective", "rewind", "tally", "a", database)
+	if s := state(cursorOfA); s != `32 {"n": 2}` && s != `34 {"n": 2}` {
+		t.Error("a requested rewind leaves cursor", s)
+	}
+	runCommand(t, exitDone, "perspective", "reset", "tally", "a", database)
+	if s := state(cursorOfA); s != "32 none" {
+		t.Error("a reset leaves cursor", s)
+	}
+	exec(t, pool, `call rewind.catch_up('tally')`)
+	if stderr := runFailing(t, "perspective", "retry", "tally", "a", database); !strings.Contains(stderr, "has not failed") {
+		t.Error(stderr)
+	}
+	if stderr := runFailing(t, "perspective", "rewind", "tally", "a", "--tenant=other", database); !strings.Contains(stderr, "RW013") || !strings.Contains(stderr, "hint: ") {
+		t.Error(stderr)
+	}
+	exec(t, pool, `select rewind.append_events('t', 'a', '[{"type": "poison"}]')`)
+	exec(t, pool, `call rewind.catch_up('tally')`)
+	runCommand(t, exitDone, "perspective", "retry", "tally", "a", database)
+
+	runCommand(t, exitDone, "perspective", "drop", "ups", database)
+	runCommand(t, exitFailed, "perspective", "drop", "ups", database)
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	database, _ := newCounted(t)
+	read := func(args ...string) map[string]option {
+		t.Helper()
+		options := map[string]option{}
+		for line := range strings.Lines(runCommand(t, exitDone, append(append([]string{"options", "--json"}, args...), database)...)) {
+			var o option
+			decode(t, line, &o)
+			options[o.Option] = o
+		}
+		return options
+	}
+	want := func(options map[string]option, name, value, source string) {
+		t.Helper()
+		if o := options[name]; string(o.Value) != value || o.Source != source {
+			t.Errorf("%s is %s from %s, want %s from %s", name, o.Value, o.Source, value, source)
+		}
+	}
+	want(read(), "debounce_window", `"5s"`, "default")
+	want(read("set", "debounce_window=1s", "rewind_share=0.5"), "debounce_window", `"1s"`, "installation")
+	want(read("--perspective=tally"), "rewind_share", `0.5`, "installation")
+	want(read("--perspective=tally", "set", "rewind_share=1"), "rewind_share", `1`, "perspective")
+	want(read("--perspective=tally"), "rewind_share", `1`, "perspective")
+	want(read("--tree=t", "set", "max_clock_skew=2h"), "max_clock_skew", `"2h"`, "tree")
+	want(read("set", "debounce_window="), "debounce_window", `"5s"`, "default")
+	if output := runCommand(t, exitDone, "options", database); !strings.Contains(output, "none") || !strings.Contains(output, "0.5") {
+		t.Error(output)
+	}
+	if stderr := runFailing(t, "options", "set", "nonsense=1", database); !strings.Contains(stderr, "nonsense") {
+		t.Error(stderr)
+	}
+	if stderr := runFailing(t, "options", "--perspective=unknown", database); !strings.Contains(stderr, "RW006") {
+		t.Error(stderr)
+	}
+	runCommand(t, exitUsage, "options", "--perspective=tally", "--tree=t", database)
+	runCommand(t, exitUsage, "options", "set", "debounce_window", database)
+}
+
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	database, pool := newCounted(t)
+	look := func(wantCode int, want ...string) {
+		t.Helper()
+		output := runCommand(t, wantCode, "doctor", database)
+		for _, w := range want {
+			if !strings.Contains(output, w) {
+				t.Errorf("lacks %q: %s", w, output)
+			}
+		}
+	}
+	look(exitDone, "ok    perspective tally: 0 records unread")
+
+	exec(t, pool, `select rewind.append_events('t', 'a', '[{"type": "poison"}]')`)
+	look(exitFailed, "LOOK  perspective tally: 1 record unread, 0 streams with a repair to come; no live worker folds it")
+	exec(t, pool, `insert into rewind.workers (worker_id, started_at, heartbeat_at, version) values ('w', now(), now(), 'v')`)
+	look(exitDone, "ok    perspective tally: 1 record unread", "1 live worker")
+
+	exec(t, pool, `call rewind.catch_up('tally')`)
+	look(exitDone, "ok    stream a of perspective tally failed (", "tried again at ", "poisoned")
+	exec(t, pool, `update rewind.perspective_cursors set retry_at = null where status & 4 <> 0`)
+	look(exitFailed, "LOOK  stream a of perspective tally failed (", "parked")
+	exec(t, pool, `update rewind.perspective_cursors set status = 2, error = null where status & 4 <> 0`)
+
+	exec(t, pool, `
+		insert into rewind.perspective_stream_locks (generation_id, stream_id, owner, reason, token, acquired_at, expires_at)
+		select generation_id, stream_id, 'w', 'rewind', 1, now(), now() - interval '1 s' from rewind.perspective_cursors limit 1`)
+	look(exitDone, "1 stream lock expired")
+	exec(t, pool, `delete from rewind.workers`)
+	look(exitFailed, "LOOK  1 stream lock expired")
+
+	var f finding
+	first, _, _ := strings.Cut(runCommand(t, exitFailed, "doctor", "--json", database), "\n")
+	decode(t, first, &f)
+	if f.Check != "schema" || f.Problem {
+		t.Errorf("%+v", f)
+	}
+}

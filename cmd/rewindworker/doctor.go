@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/rewindpg/rewind/migrate"
+)
+
+// longAppend is how old an append's transaction may be before a person should look at it.
+const longAppend = time.Minute
+
+type doctorCmd struct {
+	JSON bool `name:"json" help:"Print JSON, one object per finding."`
+}
+
+func (c *doctorCmd) Help() string {
+	return `Exits with 1 if something needs a person.`
+}
+
+// finding is something that was looked at.
+type finding struct {
+	Check   string `json:"check"`
+	Problem bool   `json:"problem"`
+	Text    string `json:"text"`
+}
+
+func (c *doctorCmd) Run(ctx context.Context, g *globals) error {
+	pool, err := g.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	findings, err := examine(ctx, pool)
+	if err != nil {
+		return err
+	}
+	problems := 0
+	for _, f := range findings {
+		if f.Problem {
+			problems++
+		}
+		if c.JSON {
+			err = g.printJSON(f)
+		} else {
+			mark := "ok  "
+			if f.Problem {
+				mark = "LOOK"
+			}
+			_, err = fmt.Fprintf(g.stdout, "%s  %s\n", mark, f.Text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if problems > 0 {
+		return errors.New("something needs a person")
+	}
+	return nil
+}
+
+func examine(ctx context.Context, pool *pgxpool.Pool) (findings []finding, err error) {
+	add := func(check string, problem bool, format string, args ...any) {
+		findings = append(findings, finding{check, problem, fmt.Sprintf(format, args...)})
+	}
+	add("schema", false, "the schema is at version %d, as needed", migrate.SchemaVersion) // connecting has checked it
+
+	s, err := readStatus(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	if a := s.OldestAppend; a == nil {
+		add("oldest_append", false, "no append is under way")
+	} else {
+		add("oldest_append", a.AgeSeconds > longAppend.Seconds(),
+			"the oldest append under way is in a transaction that began %s ago (pid %d); other appends to its partitions wait for it",
+			seconds(a.AgeSeconds), a.PID)
+	}
+
+	workers, inGo := s.liveWorkers()
+	add("workers", false, "%s", count(int64(workers), "live worker"))
+	for _, p := range s.Perspectives {
+		todo := p.LagRecords > 0 || p.Flagged+p.Failed-p.Parked+p.CatchingUp > 0
+		known := workers
+		if p.InGo {
+			known = inGo[p.PerspectiveName]
+		}
+		text := fmt.Sprintf("perspective %s: %s unread, %s with a repair to come",
+			p.PerspectiveName, count(p.LagRecords, "record"), count(p.Flagged+p.CatchingUp, "stream"))
+		switch {
+		case p.State == "paused":
+			add("perspective", false, "%s; it is paused", text)
+		case known == 0 && todo:
+			add("perspective", true, "%s; no live worker folds it", text)
+		default:
+			add("perspective", false, "%s", text)
+		}
+	}
+
+	failed, err := queryRows[failedStream](ctx, pool, failedStreamsQuery, maxShownErrors+1)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range failed {
+		if i == maxShownErrors {
+			add("failed_stream", false, "and more failed streams")
+			break
+		}
+		when := "parked: it is not tried again by itself"
+		if f.RetryAt != nil {
+			when = "tried again at " + timeText(*f.RetryAt)
+		}
+		add("failed_stream", f.RetryAt == nil, "stream %s of perspective %s failed (%s) at event %s, %s: %s",
+			f.StreamKey, f.PerspectiveName, count(int64(f.Attempts), "attempt"), f.ErrorEventID, when, f.Error)
+	}
+
+	expired, err := queryRows[struct{ Count int64 }](ctx, pool,
+		`select count(*) from rewind.perspective_stream_locks where expires_at <= rewind._now()`)
+	if err != nil {
+		return nil, err
+	}
+	add("expired_locks", expired[0].Count > 0 && workers == 0, "%s expired", count(expired[0].Count, "stream lock"))
+	return findings, nil
+}
+
+type failedStream struct {
+	PerspectiveName string
+	StreamKey       string
+	Attempts        int
+	ErrorEventID    string
+	RetryAt         *time.Time
+	Error           string
+}
+
+// Parked ones first: they are what a person has to see.
+const failedStreamsQuery = `
+select g.perspective_name, s.stream_key, c.attempts, coalesce(c.error_event_id::text, 'unknown'), c.retry_at, coalesce(c.error, '')
+from rewind.perspectives p
+join rewind.perspective_generations g on g.perspective_name = p.perspective_name and g.state in ('active', 'building')
+join rewind.perspective_cursors c on c.generation_id = g.generation_id
+join rewind.streams s on s.stream_id = c.stream_id
+where c.status & 44 <> 0 and c.status & 4 <> 0
+order by c.retry_at is not null, g.perspective_name, s.stream_key
+limit $1`

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+type perspectiveCmd struct {
+	Create perspectiveCreateCmd `cmd:"" help:"Create a perspective that folds in SQL."`
+	List   perspectiveListCmd   `cmd:"" help:"List perspectives."`
+	Drop   perspectiveDropCmd   `cmd:"" help:"Drop a perspective with its models."`
+	Pause  perspectivePauseCmd  `cmd:"" help:"Stop folding a perspective."`
+	Resume perspectiveResumeCmd `cmd:"" help:"Let a paused perspective go on."`
+	Reset  perspectiveResetCmd  `cmd:"" help:"Take a stream's model away and build it anew."`
+	Rewind perspectiveRewindCmd `cmd:"" help:"Ask for a replay of a stream from its beginning; its model stays until then."`
+	Retry  perspectiveRetryCmd  `cmd:"" help:"Let a failed stream be tried again at once."`
+}
+
+type perspectiveCreateCmd struct {
+	Name      string            `arg:"" help:"Name; the lens view gets it."`
+	Tree      string            `required:"" placeholder:"NAME" help:"Tree whose streams it folds."`
+	Apply     string            `required:"" placeholder:"FUNCTION" help:"Apply function, as app.apply_order."`
+	EventType []string          `placeholder:"TYPE" help:"Event types that it folds; all without it."`
+	Initial   string            `default:"{}" placeholder:"JSON" help:"Model that a fold starts from (${default})."`
+	Version   int               `default:"1" help:"Version of the fold (${default})."`
+	Option    map[string]string `placeholder:"KEY=VALUE" help:"Options of the perspective."`
+	JSON      bool              `name:"json" help:"Print JSON."`
+}
+
+func (c *perspectiveCreateCmd) Run(ctx context.Context, g *globals) error {
+	if !json.Valid([]byte(c.Initial)) {
+		return usageError{fmt.Errorf("--initial is no JSON: %s", c.Initial)}
+	}
+	options := map[string]json.RawMessage{}
+	for key, value := range c.Option {
+		options[key] = optionValue(value)
+	}
+	apply := c.Apply
+	if !strings.Contains(apply, "(") {
+		apply += "(jsonb, rewind.event)"
+	}
+	pool, err := g.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	_, err = pool.Exec(ctx, `
+		select rewind.create_perspective(p_name => $1, p_tree => $2, p_apply => $3::text::regprocedure, p_event_types => $4::text[],
+		  p_initial => $5, p_version => $6, p_options => $7)`,
+		c.Name, c.Tree, apply, c.EventType, json.RawMessage(c.Initial), c.Version, options)
+	if err != nil {
+		return err
+	}
+	rows, err := listPerspectives(ctx, pool, c.Name)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printLines(g, rows)
+	}
+	_, err = fmt.Fprintf(g.stdout, "done: perspective %s folds tree %s with %s; read it at lens.%q\n", c.Name, c.Tree, *rows[0].Apply, c.Name)
+	return err
+}
+
+type perspectiveRow struct {
+	PerspectiveName  string          `json:"perspective_name"`
+	TreeName         string          `json:"tree_name"`
+	EventTypes       []string        `json:"event_types"`
+	Apply            *string         `json:"apply"`
+	Initial          json.RawMessage `json:"initial"`
+	Version          int             `json:"version"`
+	Options          json.RawMessage `json:"options"`
+	State            string          `json:"state"`
+	ActiveGeneration *int            `json:"active_generation"`
+	CreatedAt        time.Time       `json:"created_at"`
+}
+
+// listPerspectives returns the perspective of a name, or all.
+func listPerspectives(ctx context.Context, db querier, name string) ([]perspectiveRow, error) {
+	return queryRows[perspectiveRow](ctx, db, `
+		select p.perspective_name, t.tree_name, p.event_types, p.apply, p.initial, p.version, p.options, p.state, p.active_generation,
+		  p.created_at at time zone 'UTC'
+		from rewind.perspectives p
+		join rewind.trees t on t.tree_id = p.tree_id
+		where $1 in ('', p.perspective_name)
+		order by p.perspective_name`, name)
+}
+
+type perspectiveListCmd struct {
+	JSON bool `name:"json" help:"Print JSON, one object per perspective."`
+}
+
+func (c *perspectiveListCmd) Run(ctx context.Context, g *globals) error {
+	pool, err := g.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	rows, err := listPerspectives(ctx, pool, "")
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printLines(g, rows)
+	}
+	if len(rows) == 0 {
+		_, err := fmt.Fprintln(g.stdout, "no perspectives")
+		return err
+	}
+	t := newTable(g.stdout, "perspective", "tree", "event types", "folded by", "version", "state", "options")
+	for _, p := range rows {
+		types, apply := "all", "Go"
+		if p.EventTypes != nil {
+			types = strings.Join(p.EventTypes, ", ")
+		}
+		if p.Apply != nil {
+			apply = *p.Apply
+		}
+		t.AppendRow([]any{p.PerspectiveName, p.TreeName, shorten(types, 40), apply, p.Version, p.State, shorten(string(p.Options), 60)})
+	}
+	t.Render()
+	return nil
+}
+
+type perspectiveDropCmd struct {
+	Name string `arg:"" help:"Perspective."`
+}
+
+func (c *perspectiveDropCmd) Run(ctx context.Context, g *globals) error {
+	return g.act(ctx, fmt.Sprintf("perspective %s is dropped", c.Name), `select rewind.drop_perspective(p_name => $1)`, c.Name)
+}
+
+type perspectivePauseCmd struct {
+	Name string `arg:"" help:"Perspective."`
+}
+
+func (c *perspectivePauseCmd) Run(ctx context.Context, g *globals) error {
+	return g.act(ctx, fmt.Sprintf("perspective %s is paused", c.Name), `select rewind.pause_perspective(p_name => $1)`, c.Name)
+}
+
+type perspectiveResumeCmd struct {
+	Name string `arg:"" help:"Perspective."`
+}
+
+func (c *perspectiveResumeCmd) Run(ctx context.Context, g *globals) error {
+	return g.act(ctx, fmt.Sprintf("perspective %s is active", c.Name), `select rewind.resume_perspective(p_name => $1)`, c.Name)
+}
+
+// streamArgs name a stream of a perspective.
+type streamArgs struct {
+	Name   string `arg:"" help:"Perspective."`
+	Stream string `arg:"" help:"Stream key."`
+	Tenant string `placeholder:"ID" help:"Tenant of the stream."`
+}
+
+func (a streamArgs) act(ctx context.Context, g *globals, what, function string) error {
+	return g.act(ctx, fmt.Sprintf("stream %s of perspective %s %s", a.Stream, a.Name, what),
+		`select `+function+`(p_perspective => $1, p_stream => $2, p_options => $3)`,
+		a.Name, a.Stream, map[string]string{"tenant_id": a.Tenant})
+}
+
+type perspectiveResetCmd struct{ streamArgs }
+
+func (c *perspectiveResetCmd) Run(ctx context.Context, g *globals) error {
+	return c.act(ctx, g, "is at its beginning and will be built anew", "rewind.reset_perspective_cursor")
+}
+
+type perspectiveRewindCmd struct{ streamArgs }
+
+func (c *perspectiveRewindCmd) Run(ctx context.Context, g *globals) error {
+	return c.act(ctx, g, "will be replayed from its beginning", "rewind.request_perspective_rewind")
+}
+
+type perspectiveRetryCmd struct{ streamArgs }
+
+func (c *perspectiveRetryCmd) Run(ctx context.Context, g *globals) error {
+	pool, err := g.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	var failed bool
+	err = pool.QueryRow(ctx, `
+		select status & 4 <> 0 from rewind.retry_perspective_stream(p_perspective => $1, p_stream => $2, p_options => $3)`,
+		c.Name, c.Stream, map[string]string{"tenant_id": c.Tenant}).Scan(&failed)
+	if err != nil {
+		return err
+	}
+	if !failed {
+		return errors.New("the stream has not failed: there is nothing to try again")
+	}
+	_, err = fmt.Fprintf(g.stdout, "done: stream %s of perspective %s will be tried again\n", c.Stream, c.Name)
+	return err
+}
+
+// act runs a statement that does what is said.
+func (g *globals) act(ctx context.Context, what, statement string, args ...any) error {
+	pool, err := g.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if _, err := pool.Exec(ctx, statement, args...); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(g.stdout, "done: %s\n", what)
+	return err
+}
