@@ -72,6 +72,13 @@ type RewindClaimedRewind struct {
 	EventsBehind    int64
 }
 
+// How many streams owe something and will be repaired, failed and will be tried again, failed and will not.
+type RewindDebt struct {
+	Owed   int64
+	Failed int64
+	Parked int64
+}
+
 // A cursor whose repair or retry is due.
 type RewindDueRewind struct {
 	GenerationID    int32
@@ -434,6 +441,17 @@ type RewindWal struct {
 	OriginCluster uuid.UUID
 	OriginHlc     *int64
 	AppendedAt    time.Time
+}
+
+// Something to do: a partition to read, or (stream_id not null) a repair that is due; held_by: by whom its stream is locked.
+type RewindWork struct {
+	GenerationID    int32
+	PerspectiveName string
+	WalPartition    *int32
+	StreamID        *uuid.UUID
+	StreamKey       *string
+	HeldBy          *string
+	HeldToken       *int64
 }
 
 // Worker processes by their last heartbeat.

@@ -1,0 +1,74 @@
+-- name: FindWork :many
+select * from rewind._find_work(p_perspectives => sqlc.narg(perspectives)::text[], p_go_perspectives => @go_perspectives::jsonb);
+
+-- name: CountDebts :one
+select * from rewind._count_debts(p_perspectives => sqlc.narg(perspectives)::text[], p_go_perspectives => @go_perspectives::jsonb);
+
+-- name: RegisterPerspective :exec
+select * from rewind.register_perspective(
+  p_name => @name, p_tree => @tree, p_event_types => sqlc.narg(event_types)::text[], p_version => @version, p_options => @options);
+
+-- name: Heartbeat :one
+insert into rewind.workers (worker_id, started_at, heartbeat_at, version, go_perspectives)
+values (@worker, rewind._now(), rewind._now(), @version, @go_perspectives)
+on conflict (worker_id) do update
+set heartbeat_at = excluded.heartbeat_at, version = excluded.version, go_perspectives = excluded.go_perspectives
+returning rewind._options('{}')::jsonb as options;
+
+-- name: ForgetWorker :exec
+delete from rewind.workers where worker_id = @worker;
+
+-- name: ForgetDeadWorkers :exec
+delete from rewind.workers where heartbeat_at < rewind._now() - interval '1 hour';
+
+-- name: ApplyPerspectiveBatch :one
+select * from rewind.apply_perspective_batch(
+  p_perspective => @perspective, p_partition => @partition, p_limit => @record_limit, p_generation => @generation);
+
+-- name: ReadClaimed :one
+select rewind._perspective_options(@perspective)::jsonb as options, (c.status & 32 <> 0)::boolean as flagged
+from rewind.perspective_cursors c
+where c.generation_id = @generation_id and c.stream_id = @stream_id;
+
+-- name: ClaimPerspectiveRewinds :many
+select * from rewind.claim_perspective_rewinds(
+  p_worker => @worker, p_limit => @rewind_limit, p_options => jsonb_build_object('generations',
+    rewind._worker_generations(p_perspectives => sqlc.narg(perspectives)::text[], p_go_perspectives => @go_perspectives::jsonb)));
+
+-- name: RenewStreamLock :one
+select rewind.renew_perspective_stream_lock(
+  p_generation_id => @generation_id, p_stream_id => @stream_id, p_token => @token)::boolean as held;
+
+-- name: ReleaseStreamLock :one
+select rewind.release_perspective_stream_lock(
+  p_generation_id => @generation_id, p_stream_id => @stream_id, p_token => @token)::boolean as held;
+
+-- name: BeginReplay :one
+select * from rewind._begin_replay(
+  p_generation_id => @generation_id, p_stream_id => @stream_id, p_to_version => sqlc.narg(to_version), p_full => @from_beginning);
+
+-- name: ReplayPage :one
+select p.*
+from rewind.perspective_generations g
+cross join lateral rewind._replay_page(
+  p_generation => g.*, p_stream_id => @stream_id, p_model => sqlc.narg(model), p_after_event_id => sqlc.narg(after_event_id),
+  p_to_version => @to_version, p_limit => @event_limit) p
+where g.generation_id = @generation_id;
+
+-- name: FoldingPrefix :one
+select coalesce(rewind._folding_prefix(
+  p_generation => g.*, p_stream_id => @stream_id, p_error_event_id => @error_event_id, p_to_version => @to_version), 0)::bigint as to_version
+from rewind.perspective_generations g
+where g.generation_id = @generation_id;
+
+-- name: ExtendReplay :one
+select coalesce(rewind._extend_replay(
+  p_generation => g.*, p_stream_id => @stream_id, p_last_event_id => sqlc.narg(last_event_id), p_to_version => @to_version), 0)::bigint as to_version
+from rewind.perspective_generations g
+where g.generation_id = @generation_id;
+
+-- name: CompleteCursorWork :exec
+select * from rewind.complete_perspective_cursor_work(
+  p_generation_id => @generation_id, p_stream_id => @stream_id, p_token => @token, p_model => sqlc.narg(model),
+  p_last_event_id => sqlc.narg(last_event_id), p_applied_version => @applied_version, p_events_applied => @events_applied,
+  p_snapshot_event_id => sqlc.narg(snapshot_event_id), p_snapshots => @snapshots, p_error => sqlc.narg(error), p_options => @options);

@@ -1,0 +1,19 @@
+-- Row shapes of the worker's functions: views without rows, which give results named and typed columns.
+
+create or replace view rewind.work as
+select
+  0::int as generation_id,
+  ''::text as perspective_name,
+  null::int as wal_partition,
+  null::uuid as stream_id,
+  null::text as stream_key,
+  null::text as held_by,
+  null::bigint as held_token
+where false;
+comment on view rewind.work is
+  'Something to do: a partition to read, or (stream_id not null) a repair that is due; held_by: by whom its stream is locked.';
+
+create or replace view rewind.debts as
+select 0::bigint as owed, 0::bigint as failed, 0::bigint as parked
+where false;
+comment on view rewind.debts is 'How many streams owe something and will be repaired, failed and will be tried again, failed and will not.';

@@ -1,0 +1,60 @@
+-- What a worker can do now, in one statement:
+--   wal_partition not null: a partition with something to read; those whose first unread record has waited longest come first
+--   stream_id not null, held_by null: a repair is due (one row, however many there are)
+--   stream_id and held_by not null: a repair is due, but somebody who is no worker holds the stream's lock
+-- p_perspectives null: of any perspective. Those in Go only if p_go_perspectives ({name: version}) has their version.
+create or replace function rewind._find_work(p_perspectives text[], p_go_perspectives jsonb) returns setof rewind.work
+  language plpgsql volatile parallel unsafe security invoker
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set jit = off
+as $function$
+declare
+  v_generations constant int[] := rewind._worker_generations(p_perspectives, p_go_perspectives);
+begin
+  return query
+  with positions as materialized (
+    select g.generation_id, g.perspective_name, g.tree_id, t.wal_partition, t.next_offset
+    from rewind.perspective_generations g
+    join rewind.perspective_partitions t on t.generation_id = g.generation_id
+    where g.generation_id = any (v_generations)
+  ),
+  heads as materialized (
+    select p.tree_id, p.wal_partition, h.wal_offset as last_offset
+    from (select distinct tree_id, wal_partition from positions) p
+    cross join lateral (
+      select w.wal_offset
+      from rewind.wal w
+      where w.tree_id = p.tree_id and w.wal_partition = p.wal_partition
+      order by w.wal_offset desc
+      limit 1
+    ) h
+  )
+  select p.generation_id, p.perspective_name, p.wal_partition, null::uuid, null::text, null::text, null::bigint
+  from positions p
+  join heads h on h.tree_id = p.tree_id and h.wal_partition = p.wal_partition
+  left join lateral (
+    select w.hlc from rewind.wal w
+    where w.tree_id = p.tree_id and w.wal_partition = p.wal_partition and w.wal_offset = p.next_offset
+    offset 0
+  ) f on true
+  where p.next_offset <= h.last_offset
+  order by f.hlc;
+
+  return query
+  select d.generation_id, d.perspective_name, null::int, d.stream_id, s.stream_key, null::text, null::bigint
+  from rewind._due_rewinds(1, null, v_generations, false,
+    array(select l.stream_id from rewind.perspective_stream_locks l where l.expires_at > rewind._now())) d
+  join rewind.streams s on s.stream_id = d.stream_id;
+
+  return query
+  select d.generation_id, d.perspective_name, null::int, d.stream_id, s.stream_key, l.owner, l.token
+  from rewind.perspective_stream_locks l
+  cross join lateral rewind._due_rewinds(null, null, array[l.generation_id]) d
+  join rewind.streams s on s.stream_id = d.stream_id
+  where l.generation_id = any (v_generations) and l.expires_at > rewind._now() and d.stream_id = l.stream_id
+    and not exists (select from rewind.workers k where k.worker_id = l.owner);
+end
+$function$;
+
+comment on function rewind._find_work(text[], jsonb) is 'What a worker can do now.';

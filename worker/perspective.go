@@ -1,0 +1,3 @@
+package worker
+
+type goPerspective struct{ version int }

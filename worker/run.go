@@ -1,0 +1,406 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rewindpg/rewind/internal/db"
+	"github.com/rewindpg/rewind/migrate"
+)
+
+const (
+	heartbeatInterval = 10 * time.Second
+	// stopGrace is how long a statement may go on after the worker was asked to stop.
+	stopGrace = 5 * time.Second
+	// idlePollInterval is the longest pause between polls of a worker that ends when it is idle.
+	idlePollInterval = 100 * time.Millisecond
+)
+
+// partition of a generation.
+type partition struct {
+	generationID int32
+	walPartition int32
+}
+
+// failure of a partition's last batches.
+type failure struct {
+	attempts int
+	until    time.Time // of the next attempt
+	limit    int       // of records, less with every attempt
+}
+
+// runner is one run of a worker. Its loop alone touches its state: what takes time runs in goroutines, which hand a function back that
+// the loop runs when they have ended.
+type runner struct {
+	*Worker
+	untilIdle bool
+	stopping  <-chan struct{}
+	options   atomic.Pointer[options]
+
+	settled  chan func()
+	inFlight int
+	err      error // that ends the run
+
+	timer    *time.Timer
+	nextPoll time.Time
+	delay    time.Duration
+	failures int // of polls in a row
+
+	queue    []db.RewindWork // partitions to read, oldest first
+	batches  int             // being applied
+	busy     map[partition]bool
+	failing  map[partition]failure
+	due      bool // a rewind
+	claiming bool
+	rewinds  int            // being replayed
+	deferred map[int64]bool // tokens of foreign locks that were logged
+}
+
+func (w *Worker) run(ctx context.Context, untilIdle bool) error {
+	if err := w.start(); err != nil {
+		return err
+	}
+	defer w.stop()
+	err := w.runUntil(ctx, untilIdle)
+	if ctx.Err() != nil && !untilIdle {
+		return nil
+	}
+	return err
+}
+
+func (w *Worker) runUntil(ctx context.Context, untilIdle bool) error {
+	if err := migrate.Check(ctx, w.pool); err != nil {
+		return err
+	}
+	r := &runner{
+		Worker:    w,
+		untilIdle: untilIdle,
+		stopping:  ctx.Done(),
+		settled:   make(chan func()),
+		delay:     w.config.PollInterval,
+		busy:      map[partition]bool{},
+		failing:   map[partition]failure{},
+		deferred:  map[int64]bool{},
+	}
+	// Statements outlive the wish to stop for a while, so that what is nearly done is done.
+	graceful, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })()
+
+	if err := r.announce(graceful); err != nil {
+		return err
+	}
+	var beating sync.WaitGroup
+	stopBeating := make(chan struct{})
+	beating.Go(func() { r.beat(graceful, stopBeating) })
+	err := r.loop(graceful)
+	close(stopBeating)
+	beating.Wait()
+	if forgetErr := w.query.ForgetWorker(graceful, w.pool, w.config.Name); forgetErr != nil {
+		w.log.Warn("this worker stays listed until it counts as dead", slog.Any("error", forgetErr))
+	}
+	if err == nil && untilIdle {
+		err = ctx.Err()
+	}
+	return err
+}
+
+// announce lists this worker, and unlists dead ones.
+func (r *runner) announce(ctx context.Context) error {
+	if err := r.heartbeat(ctx); err != nil {
+		return fmt.Errorf("announce the worker: %w", err)
+	}
+	if err := r.query.ForgetDeadWorkers(ctx, r.pool); err != nil {
+		return fmt.Errorf("forget dead workers: %w", err)
+	}
+	r.log.Info("worker started", slog.String("worker", r.config.Name))
+	return nil
+}
+
+func (r *runner) heartbeat(ctx context.Context) error {
+	text, err := r.query.Heartbeat(ctx, r.pool, db.HeartbeatParams{
+		Worker: r.config.Name, Version: moduleVersion(), GoPerspectives: r.versions(),
+	})
+	if err != nil {
+		return err
+	}
+	o, err := parseOptions[options](text)
+	if err != nil {
+		return err
+	}
+	r.options.Store(&o)
+	return nil
+}
+
+func (r *runner) beat(ctx context.Context, stop <-chan struct{}) {
+	ticker := time.NewTicker(heartbeatInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-ticker.C:
+			if err := r.heartbeat(ctx); err != nil {
+				r.log.Warn("heartbeat failed", slog.Any("error", err))
+			}
+		}
+	}
+}
+
+// loop starts what there is to do until the worker is to stop, is idle (if it runs until then) or can't go on; then it waits for what is
+// under way.
+func (r *runner) loop(ctx context.Context) error {
+	r.timer = time.NewTimer(0)
+	defer r.timer.Stop()
+	idle := false
+	for r.err == nil && !idle && !r.stopped() {
+		select {
+		case <-r.stopping:
+		case settle := <-r.settled:
+			r.settle(settle)
+		case <-r.wake:
+			r.pollWithin(0)
+		case <-r.timer.C:
+			idle = r.poll(ctx)
+		}
+		if !r.stopped() {
+			r.startBatches(ctx)
+			r.startRewinds(ctx)
+		}
+	}
+	for r.inFlight > 0 {
+		r.settle(<-r.settled)
+	}
+	return r.err
+}
+
+// stopped tells whether the worker was asked to stop, or can't go on.
+func (r *runner) stopped() bool {
+	select {
+	case <-r.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// spawn runs a task beside the loop. The function that it returns is run by the loop.
+func (r *runner) spawn(task func() (settle func())) {
+	r.inFlight++
+	go func() { r.settled <- task() }()
+}
+
+func (r *runner) settle(settle func()) {
+	r.inFlight--
+	settle()
+}
+
+// poll looks for work; it returns whether this run is done. The pause until the next poll doubles, until something was done.
+func (r *runner) poll(ctx context.Context) (idle bool) {
+	longest := r.config.MaxPollInterval
+	if r.untilIdle {
+		longest = min(longest, max(idlePollInterval, r.config.PollInterval))
+	}
+	r.delay = min(2*r.delay, longest)
+	work, err := r.query.FindWork(ctx, r.pool, db.FindWorkParams{Perspectives: r.config.Perspectives, GoPerspectives: r.versions()})
+	if err == nil && r.untilIdle && len(work) == 0 && r.inFlight == 0 {
+		idle, err = r.isIdle(ctx)
+	}
+	if err != nil {
+		r.failures++
+		r.pollFailed(ctx, err)
+		r.schedule(backoff(r.failures, retryDelayMin, retryDelayMax))
+		return false
+	}
+	r.failures = 0
+	r.take(work)
+	r.schedule(jitter(r.delay))
+	return idle
+}
+
+// take sorts what a poll found.
+func (r *runner) take(work []db.RewindWork) {
+	r.queue = r.queue[:0]
+	r.due = false
+	for _, item := range work {
+		switch {
+		case item.HeldBy != nil:
+			r.logDeferred(item)
+		case item.StreamID != nil:
+			r.due = true
+		case !r.busy[partitionOf(item)] && time.Now().After(r.failing[partitionOf(item)].until):
+			r.queue = append(r.queue, item)
+		}
+	}
+}
+
+func partitionOf(item db.RewindWork) partition {
+	return partition{item.GenerationID, *item.WalPartition}
+}
+
+// logDeferred says once for each lock that a repair waits for it.
+func (r *runner) logDeferred(item db.RewindWork) {
+	if r.deferred[*item.HeldToken] {
+		return
+	}
+	r.deferred[*item.HeldToken] = true
+	r.log.Warn("stream lock not acquired, deferring", logID(logLockNotAcquired),
+		streamAttrs(item.PerspectiveName, *item.StreamID, *item.StreamKey), slog.String("held_by", *item.HeldBy))
+}
+
+func (r *runner) isIdle(ctx context.Context) (bool, error) {
+	debts, err := r.query.CountDebts(ctx, r.pool, db.CountDebtsParams{Perspectives: r.config.Perspectives, GoPerspectives: r.versions()})
+	if err != nil || debts.Owed > 0 {
+		return false, err
+	}
+	if debts.Failed+debts.Parked > 0 {
+		r.err = &FailedStreamsError{Failed: debts.Failed, Parked: debts.Parked}
+	}
+	return true, nil
+}
+
+func (r *runner) pollFailed(ctx context.Context, err error) {
+	r.log.Warn("looking for work failed, trying again", slog.Any("error", err), slog.Int("attempt", r.failures))
+	r.endIfHopeless(ctx, err, r.failures)
+}
+
+// endIfHopeless ends the run if the schema has changed under it, or if an error lasts and the run is one until idle.
+func (r *runner) endIfHopeless(ctx context.Context, err error, attempts int) {
+	if code := sqlState(err); code != "" && code[:2] == "42" {
+		schemaErr := migrate.Check(ctx, r.pool)
+		if errors.Is(schemaErr, migrate.ErrSchemaMissing) || errors.Is(schemaErr, migrate.ErrSchemaOlder) || errors.Is(schemaErr, migrate.ErrSchemaNewer) {
+			r.err = schemaErr
+			return
+		}
+	}
+	if r.untilIdle && attempts >= maxAttempts {
+		r.err = err
+	}
+}
+
+func (r *runner) schedule(d time.Duration) {
+	r.nextPoll = time.Now().Add(d)
+	r.timer.Reset(d)
+}
+
+func (r *runner) pollWithin(d time.Duration) {
+	if time.Now().Add(d).Before(r.nextPoll) {
+		r.schedule(d)
+	}
+}
+
+// progressed says that something was done, so that there may be more.
+func (r *runner) progressed(more bool) {
+	r.delay = r.config.PollInterval
+	switch {
+	case len(r.queue) > 0: // which is done first
+	case more:
+		r.pollWithin(0)
+	default:
+		r.pollWithin(r.delay)
+	}
+}
+
+func (r *runner) startBatches(ctx context.Context) {
+	for len(r.queue) > 0 && r.batches < r.config.Concurrency {
+		item := r.queue[0]
+		r.queue = r.queue[1:]
+		at := partitionOf(item)
+		limit := r.config.BatchSize
+		if f, ok := r.failing[at]; ok {
+			limit = f.limit
+		}
+		r.batches++
+		r.busy[at] = true
+		r.spawn(func() func() {
+			result, err := r.applyBatch(ctx, item, limit)
+			return func() {
+				r.batches--
+				delete(r.busy, at)
+				if err != nil {
+					r.batchFailed(ctx, item, limit, err)
+					return
+				}
+				r.batchApplied(at, limit, result)
+			}
+		})
+	}
+}
+
+func (r *runner) batchApplied(at partition, limit int, result db.RewindBatchResult) {
+	if f, ok := r.failing[at]; ok {
+		if f.limit = 2 * limit; f.limit >= r.config.BatchSize {
+			delete(r.failing, at)
+		} else {
+			r.failing[at] = failure{limit: f.limit}
+		}
+	}
+	if result.RecordsRead > 0 {
+		r.progressed(result.NextOffset < result.HeadOffset)
+	}
+}
+
+// batchFailed puts a partition back for a while and makes its batches smaller, so that what is too much at a time gets through.
+func (r *runner) batchFailed(ctx context.Context, item db.RewindWork, limit int, err error) {
+	if errors.Is(err, pgx.ErrNoRows) || isOutOfReach(err) {
+		return // another worker has it, or it was paused or dropped
+	}
+	at := partitionOf(item)
+	attempts := r.failing[at].attempts + 1
+	r.failing[at] = failure{
+		attempts: attempts,
+		until:    time.Now().Add(backoff(attempts, retryDelayMin, retryDelayMax)),
+		limit:    max(1, limit/4),
+	}
+	level := slog.LevelError
+	if isTransient(err) {
+		level = slog.LevelWarn
+	}
+	r.log.Log(ctx, level, "batch failed, trying again", slog.String("perspective_name", item.PerspectiveName),
+		slog.Int("wal_partition", int(at.walPartition)), slog.Any("error", err), slog.Int("attempt", attempts))
+	r.endIfHopeless(ctx, err, attempts)
+}
+
+// isOutOfReach tells whether a perspective or generation was paused, retired or dropped meanwhile.
+func isOutOfReach(err error) bool {
+	switch sqlState(err) {
+	case "RW006", "RW014", "RW018":
+		return true
+	}
+	return false
+}
+
+func (r *runner) startRewinds(ctx context.Context) {
+	free := r.options.Load().MaxConcurrentRewinds - r.rewinds
+	if !r.due || r.claiming || free <= 0 {
+		return
+	}
+	r.claiming = true
+	r.spawn(func() func() {
+		claimed, err := r.claimRewinds(ctx, free)
+		return func() {
+			r.claiming = false
+			r.due = len(claimed) == free
+			if err != nil {
+				r.log.Warn("claiming rewinds failed, trying again", slog.Any("error", err))
+			}
+			for _, c := range claimed {
+				r.rewinds++
+				r.spawn(func() func() {
+					r.rewind(ctx, c)
+					return func() {
+						r.rewinds--
+						r.progressed(true)
+					}
+				})
+			}
+		}
+	})
+}
