@@ -329,4 +329,3 @@ func waitBlocked(t *testing.T, w *world, pid uint32) {
 		return queryOne[bool](t, w.pool, `select cardinality(pg_blocking_pids($1)) > 0`, int32(pid))
 	})
 }
-
