@@ -25,16 +25,20 @@ select
   null::uuid[] as last_event_ids,
   null::bigint[] as applied_versions,
   null::bigint[] as events_applied,
-  null::bigint[] as events_new,
   null::uuid[] as trigger_event_ids,
   0::bigint as events,
   null::uuid[] as failed_stream_ids,
   null::text[] as errors,
   null::uuid[] as error_event_ids,
-  null::uuid[] as failed_trigger_event_ids
+  null::uuid[] as failed_trigger_event_ids,
+  null::uuid[] as snapshot_stream_ids,
+  null::uuid[] as snapshot_event_ids,
+  null::jsonb[] as snapshot_models,
+  null::bigint[] as snapshot_applied_versions,
+  null::bigint[] as snapshot_events_applied
 where false;
 comment on view rewind.folds is
-  'What a batch folded, in parallel arrays: streams that folded (trigger not null: repaired late ones) and streams that failed.';
+  'What a batch folded, in parallel arrays: streams that folded (trigger not null: repaired late ones), streams that failed, snapshots.';
 
 create or replace view rewind.claimed_range as
 select 0::bigint as from_offset, 0::bigint as to_offset, 0::bigint as head_offset
@@ -183,13 +187,13 @@ select
   null::jsonb as model,
   null::uuid as trigger_event_id,
   null::bigint as events_before,
-  null::bigint as events_new,
   null::bigint as stream_version,
   null::uuid as event_id,
   null::text as event_type,
   null::jsonb as payload,
   null::jsonb as metadata,
-  null::boolean as skipped
+  null::boolean as skipped,
+  null::boolean as snapshot_due
 where false;
 comment on view rewind.batch_event is
   'An event of a batch to fold in Go, with what its stream starts from; stream_id null: a batch in which nothing is to be folded.';

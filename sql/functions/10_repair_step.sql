@@ -56,7 +56,7 @@ begin
     v_state.events_applied := v_state.events_applied + v_page.events_folded;
     v_state.events_to_fold := v_state.events_to_fold - v_page.events_folded;
     if v_state.events_applied >= v_spacing and v_page.events_folded > 0
-      and rewind._page_limit(v_state.events_to_fold + 1, v_spacing, 2) = 1 then
+      and rewind._is_ladder_step(v_state.events_to_fold, v_spacing) then
       v_state.snapshots := v_state.snapshots || jsonb_build_object('event_id', v_state.last_event_id,
         'applied_version', v_state.head_version, 'events_applied', v_state.events_applied, 'model', v_state.model);
     end if;

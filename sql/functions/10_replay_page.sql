@@ -30,14 +30,14 @@ begin
     from (
       select %s as state, max(w.event_id::text collate "C")::uuid as last_event_id, count(*) as events
       from (
-        select v.stream_id, v.event_id, v.event_type, v.payload, v.metadata
+        select v.stream_id, s.stream_key, s.tenant_id, v.event_id, v.event_type, v.payload, v.metadata
         from rewind.wal v
+        cross join (select t.stream_key, t.tenant_id from rewind.streams t where t.stream_id = $2) s
         where v.stream_id = $2 and v.event_id > coalesce($3, '00000000-0000-0000-0000-000000000000') and v.stream_version <= $4
           and v.kind = 6 and ($5::text[] is null or v.event_type = any ($5))
         order by v.event_id
         limit $6
       ) w
-      cross join (select t.stream_key, t.tenant_id from rewind.streams t where t.stream_id = $2) s
     ) f
     $sql$,
     rewind._fold_call(p_generation, '$1', 'true'))

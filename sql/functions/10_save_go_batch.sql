@@ -1,5 +1,6 @@
 -- Writes what a worker folded of a batch that _read_go_batch left locked in this transaction, and moves the position on.
--- The arrays of folded streams are parallel, those of failed ones too. Errors: RW020.
+-- The arrays of folded streams are parallel, those of failed ones and of snapshots too; of a failed stream no snapshot may be among
+-- them. Errors: RW020.
 create or replace function rewind._save_go_batch(
   p_generation_id int,
   p_partition int,
@@ -10,12 +11,16 @@ create or replace function rewind._save_go_batch(
   p_last_event_ids uuid[],
   p_applied_versions bigint[],
   p_events_applied bigint[],
-  p_events_new bigint[],
   p_trigger_event_ids uuid[],
   p_failed_stream_ids uuid[],
   p_errors text[],
   p_error_event_ids uuid[],
-  p_failed_trigger_event_ids uuid[]
+  p_failed_trigger_event_ids uuid[],
+  p_snapshot_stream_ids uuid[],
+  p_snapshot_event_ids uuid[],
+  p_snapshot_models jsonb[],
+  p_snapshot_applied_versions bigint[],
+  p_snapshot_events_applied bigint[]
 ) returns void
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
@@ -27,8 +32,9 @@ begin
   v_generation := rewind._writable_generation(p_generation_id);
   perform rewind._store_folds(
     v_generation, p_partition,
-    row(p_stream_ids, p_models, p_first_event_ids, p_last_event_ids, p_applied_versions, p_events_applied, p_events_new,
-      p_trigger_event_ids, 0, p_failed_stream_ids, p_errors, p_error_event_ids, p_failed_trigger_event_ids)::rewind.folds,
+    row(p_stream_ids, p_models, p_first_event_ids, p_last_event_ids, p_applied_versions, p_events_applied,
+      p_trigger_event_ids, 0, p_failed_stream_ids, p_errors, p_error_event_ids, p_failed_trigger_event_ids,
+      p_snapshot_stream_ids, p_snapshot_event_ids, p_snapshot_models, p_snapshot_applied_versions, p_snapshot_events_applied)::rewind.folds,
     rewind._perspective_options(v_generation.perspective_name));
   update rewind.perspective_partitions
   set next_offset = p_to_offset
@@ -37,5 +43,6 @@ end
 $function$;
 
 comment on function rewind._save_go_batch(
-  int, int, bigint, uuid[], jsonb[], uuid[], uuid[], bigint[], bigint[], bigint[], uuid[], uuid[], text[], uuid[], uuid[]
+  int, int, bigint, uuid[], jsonb[], uuid[], uuid[], bigint[], bigint[], uuid[], uuid[], text[], uuid[], uuid[],
+  uuid[], uuid[], jsonb[], bigint[], bigint[]
 ) is 'Writes what a worker folded of a batch.';

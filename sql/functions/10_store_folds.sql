@@ -1,5 +1,5 @@
--- Writes what a batch folded: cursors with models (one row each), snapshots that are due, failures. For repaired late streams it first
--- drops the snapshots at or after the trigger, and replaces the newest dropped one. The caller holds the partition and the cursors.
+-- Writes what a batch folded: cursors with models (one row each), snapshots, failures. For repaired late streams it first drops the
+-- snapshots at or after the trigger. The caller holds the partition and the cursors.
 create or replace function rewind._store_folds(
   p_generation rewind.perspective_generations, p_partition int, p_folds rewind.folds, p_options jsonb
 ) returns rewind.fold_counts
@@ -11,19 +11,12 @@ create or replace function rewind._store_folds(
   set jit = off
 as $function$
 declare
-  v_every constant bigint := (p_options ->> 'snapshot_every_n_events')::bigint;
-  v_dropped uuid[];
-  v_saved uuid[];
   v_counts rewind.fold_counts;
 begin
   if cardinality(array_remove(p_folds.trigger_event_ids, null)) > 0 then
-    with dropped as (
-      delete from rewind.perspective_snapshots n
-      using unnest(p_folds.stream_ids, p_folds.trigger_event_ids) l (stream_id, trigger_event_id)
-      where n.generation_id = p_generation.generation_id and n.stream_id = l.stream_id and n.event_id >= l.trigger_event_id
-      returning n.stream_id
-    )
-    select array_agg(distinct stream_id) into v_dropped from dropped;
+    delete from rewind.perspective_snapshots n
+    using unnest(p_folds.stream_ids, p_folds.trigger_event_ids) l (stream_id, trigger_event_id)
+    where n.generation_id = p_generation.generation_id and n.stream_id = l.stream_id and n.event_id >= l.trigger_event_id;
   end if;
 
   insert into rewind.perspective_cursors as c (
@@ -32,8 +25,8 @@ begin
   select
     p_generation.generation_id, f.stream_id, p_partition, 2, f.applied_version, f.events_applied, f.last_event_id, f.model,
     rewind.event_time(f.first_event_id), rewind.event_time(f.last_event_id)
-  from unnest(p_folds.stream_ids, p_folds.models, p_folds.first_event_ids, p_folds.last_event_ids, p_folds.applied_versions, p_folds.events_applied)
-    f (stream_id, model, first_event_id, last_event_id, applied_version, events_applied)
+  from unnest(p_folds.stream_ids, p_folds.models, p_folds.first_event_ids, p_folds.last_event_ids, p_folds.applied_versions,
+    p_folds.events_applied) f (stream_id, model, first_event_id, last_event_id, applied_version, events_applied)
   on conflict (stream_id, generation_id) do update
   set status = 2,
       applied_version = excluded.applied_version,
@@ -43,22 +36,18 @@ begin
       first_event_at = least(c.first_event_at, excluded.first_event_at),
       last_event_at = excluded.last_event_at;
 
-  if (p_options ->> 'snapshots_enabled')::boolean then
-    with saved as (
-      insert into rewind.perspective_snapshots (
-        generation_id, stream_id, event_id, applied_version, events_applied, model, version, reason
-      )
-      select
-        p_generation.generation_id, f.stream_id, f.last_event_id, f.applied_version, f.events_applied, f.model, p_generation.version,
-        'live'
-      from unnest(p_folds.stream_ids, p_folds.models, p_folds.last_event_ids, p_folds.applied_versions, p_folds.events_applied, p_folds.events_new)
-        f (stream_id, model, last_event_id, applied_version, events_applied, events_new)
-      where f.events_applied / v_every > (f.events_applied - f.events_new) / v_every or f.stream_id = any (v_dropped)
-      on conflict (stream_id, generation_id, event_id) do nothing
-      returning stream_id
+  if p_folds.snapshot_stream_ids is not null then
+    insert into rewind.perspective_snapshots (
+      generation_id, stream_id, event_id, applied_version, events_applied, model, version, reason
     )
-    select array_agg(stream_id) into v_saved from saved;
-    perform rewind._prune_snapshots(p_generation.generation_id, s, p_options) from unnest(v_saved) s;
+    select
+      p_generation.generation_id, s.stream_id, s.event_id, s.applied_version, s.events_applied, s.model, p_generation.version, 'live'
+    from unnest(p_folds.snapshot_stream_ids, p_folds.snapshot_event_ids, p_folds.snapshot_models, p_folds.snapshot_applied_versions,
+      p_folds.snapshot_events_applied) s (stream_id, event_id, model, applied_version, events_applied)
+    where s.stream_id <> all (coalesce(p_folds.failed_stream_ids, '{}'))  -- a failed stream is left as it was
+    on conflict (stream_id, generation_id, event_id) do nothing;
+    perform rewind._prune_snapshots(p_generation.generation_id, s, p_options)
+    from (select distinct s from unnest(p_folds.snapshot_stream_ids) s) d;
   end if;
 
   if p_folds.failed_stream_ids is not null then
@@ -73,4 +62,4 @@ end
 $function$;
 
 comment on function rewind._store_folds(rewind.perspective_generations, int, rewind.folds, jsonb) is
-  'Writes the cursors, models and due snapshots of a batch.';
+  'Writes the cursors, models, snapshots and failures of a batch.';

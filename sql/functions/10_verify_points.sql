@@ -41,14 +41,14 @@ begin
       cross join lateral (
         select %3$s as state, max(w.event_id::text collate "C")::uuid as last_event_id, count(*) as events
         from (
-          select v.stream_id, v.event_id, v.event_type, v.payload, v.metadata
+          select v.stream_id, s.stream_key, s.tenant_id, v.event_id, v.event_type, v.payload, v.metadata
           from rewind.wal v
+          cross join (select t.stream_key, t.tenant_id from rewind.streams t where t.stream_id = g.stream_id) s
           where v.stream_id = g.stream_id and v.event_id <= g.until and v.stream_version <= g.applied_version
             and v.event_id > coalesce(g.after, '00000000-0000-0000-0000-000000000000')
             and v.kind = 6 and ($4::text[] is null or v.event_type = any ($4))
           order by v.event_id
         ) w
-        cross join (select t.stream_key, t.tenant_id from rewind.streams t where t.stream_id = g.stream_id) s
       ) f
     )
     select r.stream_id, q.problem, q.expected, q.actual, r.applied_version

@@ -23,8 +23,7 @@ declare
   v_options jsonb;
   v_range rewind.claimed_range;
   v_late rewind.late_stream[];
-  v_repaired rewind.fold_counts;
-  v_folded rewind.fold_counts;
+  v_counts rewind.fold_counts;
 begin
   perform rewind._require_read_committed();
   perform rewind._check_options(p_options, array[]::text[]);
@@ -43,24 +42,17 @@ begin
   end if;
   v_options := rewind._perspective_options(p_perspective);
 
-  select array_agg(l) into v_late
-  from rewind._lock_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset) l;
-  if v_late is not null then
-    v_repaired := rewind._repair_batch(v_generation, p_partition, v_late, v_options);
-  end if;
-  v_folded := rewind._fold_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset, v_options);
+  v_late := array(
+    select l from rewind._lock_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset) l
+  );
+  v_counts := rewind._store_folds(v_generation, p_partition,
+    rewind._fold_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset, v_late, v_options), v_options);
   update rewind.perspective_partitions
   set next_offset = v_range.to_offset
   where generation_id = v_generation.generation_id and wal_partition = p_partition;
 
-  return query select
-    v_range.to_offset - v_range.from_offset,
-    v_folded.events + coalesce(v_repaired.events, 0),
-    v_folded.streams + coalesce(v_repaired.streams, 0),
-    coalesce(cardinality(v_late), 0)::bigint,
-    v_folded.failed + coalesce(v_repaired.failed, 0),
-    v_range.to_offset,
-    v_range.head_offset;
+  return query select v_range.to_offset - v_range.from_offset, v_counts.events, v_counts.streams, cardinality(v_late)::bigint,
+    v_counts.failed, v_range.to_offset, v_range.head_offset;
 end
 $function$;
 
