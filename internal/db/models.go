@@ -32,13 +32,13 @@ type RewindBatchEvent struct {
 	Model          json.RawMessage
 	TriggerEventID *uuid.UUID
 	EventsBefore   *int64
-	EventsNew      *int64
 	StreamVersion  *int64
 	EventID        *uuid.UUID
 	EventType      *string
 	Payload        json.RawMessage
 	Metadata       json.RawMessage
 	Skipped        *bool
+	SnapshotDue    *bool
 }
 
 // What a batch of the live path did; streams, late and failed count streams.
@@ -90,21 +90,25 @@ type RewindDueRewind struct {
 	OwedSince       *time.Time
 }
 
-// What a batch folded, in parallel arrays: streams that folded (trigger not null: repaired late ones) and streams that failed.
+// What a batch folded, in parallel arrays: streams that folded (trigger not null: repaired late ones), streams that failed, snapshots.
 type RewindFold struct {
-	StreamIds             []uuid.UUID
-	Models                []json.RawMessage
-	FirstEventIds         []uuid.UUID
-	LastEventIds          []uuid.UUID
-	AppliedVersions       []int64
-	EventsApplied         []int64
-	EventsNew             []int64
-	TriggerEventIds       []uuid.UUID
-	Events                int64
-	FailedStreamIds       []uuid.UUID
-	Errors                []string
-	ErrorEventIds         []uuid.UUID
-	FailedTriggerEventIds []uuid.UUID
+	StreamIds               []uuid.UUID
+	Models                  []json.RawMessage
+	FirstEventIds           []uuid.UUID
+	LastEventIds            []uuid.UUID
+	AppliedVersions         []int64
+	EventsApplied           []int64
+	TriggerEventIds         []uuid.UUID
+	Events                  int64
+	FailedStreamIds         []uuid.UUID
+	Errors                  []string
+	ErrorEventIds           []uuid.UUID
+	FailedTriggerEventIds   []uuid.UUID
+	SnapshotStreamIds       []uuid.UUID
+	SnapshotEventIds        []uuid.UUID
+	SnapshotModels          []json.RawMessage
+	SnapshotAppliedVersions []int64
+	SnapshotEventsApplied   []int64
 }
 
 // What a step of a batch did: streams written, events folded, streams failed.
