@@ -33,6 +33,9 @@ var (
 	ErrNotReadCommitted      = errors.New("rewind: needs READ COMMITTED")
 )
 
+// ErrNoModel, returned by the Apply of a perspective, says that the stream has no model now. Its next event starts from the initial one.
+var ErrNoModel = errors.New("rewind: no model")
+
 var sentinels = map[string]error{
 	"RW001": ErrVersionConflict,
 	"RW002": ErrEventIDReused,

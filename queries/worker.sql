@@ -26,8 +26,9 @@ select * from rewind.apply_perspective_batch(
   p_perspective => @perspective, p_partition => @partition, p_limit => @record_limit, p_generation => @generation);
 
 -- name: ReadClaimed :one
-select rewind._perspective_options(@perspective)::jsonb as options, (c.status & 32 <> 0)::boolean as flagged
+select rewind._perspective_options(@perspective)::jsonb as options, (c.status & 32 <> 0)::boolean as flagged, s.tenant_id
 from rewind.perspective_cursors c
+join rewind.streams s on s.stream_id = c.stream_id
 where c.generation_id = @generation_id and c.stream_id = @stream_id;
 
 -- name: ClaimPerspectiveRewinds :many
@@ -72,3 +73,29 @@ select * from rewind.complete_perspective_cursor_work(
   p_generation_id => @generation_id, p_stream_id => @stream_id, p_token => @token, p_model => sqlc.narg(model),
   p_last_event_id => sqlc.narg(last_event_id), p_applied_version => @applied_version, p_events_applied => @events_applied,
   p_snapshot_event_id => sqlc.narg(snapshot_event_id), p_snapshots => @snapshots, p_error => sqlc.narg(error), p_options => @options);
+
+-- name: ReadGoBatch :many
+select * from rewind._read_go_batch(
+  p_generation_id => @generation_id, p_partition => @partition, p_limit => @record_limit, p_max_bytes => @max_bytes);
+
+-- name: SaveGoBatch :exec
+select rewind._save_go_batch(
+  p_generation_id => @generation_id, p_partition => @partition, p_to_offset => @to_offset,
+  p_stream_ids => @stream_ids::uuid[], p_models => array_replace(@models::jsonb[], 'null', null),
+  p_first_event_ids => @first_event_ids::uuid[], p_last_event_ids => @last_event_ids::uuid[], p_applied_versions => @applied_versions::bigint[],
+  p_events_applied => @events_applied::bigint[],
+  p_trigger_event_ids => array_replace(@trigger_event_ids::uuid[], '00000000-0000-0000-0000-000000000000', null),
+  p_failed_stream_ids => @failed_stream_ids::uuid[], p_errors => @errors::text[], p_error_event_ids => @error_event_ids::uuid[],
+  p_failed_trigger_event_ids => array_replace(@failed_trigger_event_ids::uuid[], '00000000-0000-0000-0000-000000000000', null),
+  p_snapshot_stream_ids => @snapshot_stream_ids::uuid[], p_snapshot_event_ids => @snapshot_event_ids::uuid[],
+  p_snapshot_models => array_replace(@snapshot_models::jsonb[], 'null', null),
+  p_snapshot_applied_versions => @snapshot_applied_versions::bigint[],
+  p_snapshot_events_applied => @snapshot_events_applied::bigint[]);
+
+-- name: ReadReplay :many
+select * from rewind._read_replay(
+  p_generation_id => @generation_id, p_stream_id => @stream_id, p_after_event_id => sqlc.narg(after_event_id),
+  p_to_version => @to_version, p_limit => @event_limit, p_max_bytes => @max_bytes);
+
+-- name: CheckModel :exec
+select @model::jsonb;

@@ -2,16 +2,181 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/rewindpg/rewind/internal/db"
 )
 
+const (
+	// maxBatchBytes bounds the payloads of a batch that is folded in Go.
+	maxBatchBytes = 4 << 20
+	// Over a Unix socket the server can't tell that a worker has stopped reading: there a batch fits into the socket's buffer.
+	maxLocalBatchBytes = 64 << 10
+)
+
 // applyBatch applies the next batch of a partition. pgx.ErrNoRows: another session has the partition.
 func (r *runner) applyBatch(ctx context.Context, item db.RewindWork, limit int) (db.RewindBatchResult, error) {
+	if perspective, ok := r.perspectives[item.PerspectiveName]; ok {
+		return r.applyGoBatch(ctx, item, perspective, limit)
+	}
+	// One round trip: if this process is stopped in the middle, the server goes on without it.
 	return r.query.ApplyPerspectiveBatch(ctx, inTransaction(r.pool), db.ApplyPerspectiveBatchParams{
 		Perspective: item.PerspectiveName,
 		Partition:   *item.WalPartition,
 		RecordLimit: int32(limit),
 		Generation:  item.GenerationID,
 	})
+}
+
+// applyGoBatch applies a batch that is folded here. If the database takes one of the models for no JSON (as one with \u0000 in it), the
+// batch is done again, model by model, so that this fails one stream and not the batch.
+func (r *runner) applyGoBatch(ctx context.Context, item db.RewindWork, perspective goPerspective, limit int) (db.RewindBatchResult, error) {
+	result, err := r.foldGoBatch(ctx, item, perspective, limit, false)
+	if isDataError(err) {
+		result, err = r.foldGoBatch(ctx, item, perspective, limit, true)
+	}
+	return result, err
+}
+
+// foldGoBatch reads a batch, folds it and writes it, in one transaction.
+func (r *runner) foldGoBatch(
+	ctx context.Context, item db.RewindWork, perspective goPerspective, limit int, checkModels bool,
+) (result db.RewindBatchResult, err error) {
+	conn, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return result, err
+	}
+	defer conn.Release() // which closes the connection if the transaction is still open
+
+	maxBytes := int64(maxBatchBytes)
+	if strings.HasPrefix(conn.Conn().Config().Host, "/") {
+		maxBytes = maxLocalBatchBytes
+	}
+	rows, err := r.query.ReadGoBatch(ctx, pipeline{sender: conn, before: []statement{{sql: beginStatement}}}, db.ReadGoBatchParams{
+		GenerationID: item.GenerationID, Partition: *item.WalPartition, RecordLimit: int32(limit), MaxBytes: maxBytes,
+	})
+	if err != nil {
+		return result, err
+	}
+	if len(rows) == 0 {
+		return result, rollback(ctx, conn, pgx.ErrNoRows)
+	}
+	result.RecordsRead = rows[0].ToOffset - rows[0].FromOffset
+	result.NextOffset, result.HeadOffset = rows[0].ToOffset, rows[0].HeadOffset
+
+	batch := db.SaveGoBatchParams{GenerationID: item.GenerationID, Partition: *item.WalPartition, ToOffset: rows[0].ToOffset}
+	for len(rows) > 0 && rows[0].StreamID != nil {
+		n := 1
+		for n < len(rows) && *rows[n].StreamID == *rows[0].StreamID {
+			n++
+		}
+		result, failed := foldStream(perspective, rows[:n])
+		if failed == nil && checkModels {
+			failed = r.checkModels(ctx, result, rows[:n])
+		}
+		if failed != nil {
+			r.logFailedFold(item, rows[0], failed)
+			addFailure(&batch, rows[0], failed)
+		} else {
+			addFold(&batch, rows[:n], result)
+		}
+		rows = rows[n:]
+	}
+	result.Streams, result.Failed = int64(len(batch.StreamIds)), int64(len(batch.FailedStreamIds))
+
+	err = r.query.SaveGoBatch(ctx, pipeline{sender: conn, after: []statement{{sql: commitStatement}}}, batch)
+	return result, err
+}
+
+func rollback(ctx context.Context, conn *pgxpool.Conn, reason error) error {
+	if _, err := conn.Exec(ctx, `rollback`); err != nil {
+		return err
+	}
+	return reason
+}
+
+// foldStream folds one stream's events of a batch, which are in chronology.
+func foldStream(perspective goPerspective, rows []db.RewindBatchEvent) (folded, *foldError) {
+	events := make([]streamEvent, len(rows))
+	for i, row := range rows {
+		events[i] = streamEvent{
+			Event:       newEvent(*row.StreamID, *row.StreamKey, *row.TenantID, *row.EventID, *row.EventType, row.Payload, row.Metadata),
+			skipped:     *row.Skipped,
+			snapshotDue: *row.SnapshotDue,
+		}
+	}
+	return perspective.foldEvents(rows[0].Model, events)
+}
+
+// checkModels asks the database what it takes for JSON.
+func (r *runner) checkModels(ctx context.Context, result folded, rows []db.RewindBatchEvent) *foldError {
+	models := maps.Clone(result.snapshots)
+	models[len(rows)-1] = result.model
+	for _, i := range slices.Sorted(maps.Keys(models)) {
+		if err := r.query.CheckModel(ctx, r.pool, models[i]); isDataError(err) {
+			return &foldError{message: fmt.Sprintf("save the model: %v", err), eventID: *rows[i].EventID}
+		}
+	}
+	return nil
+}
+
+func isDataError(err error) bool { return strings.HasPrefix(sqlState(err), "22") }
+
+func (r *runner) logFailedFold(item db.RewindWork, event db.RewindBatchEvent, failed *foldError) {
+	r.log.Error("fold failed, will be tried again", streamAttrs(item.PerspectiveName, *event.StreamID, *event.StreamKey),
+		slog.String("event_id", failed.eventID.String()), slog.String("error", failed.message), slog.String("stack", failed.stack))
+}
+
+// addFold adds what came of a stream's events to what will be saved.
+func addFold(batch *db.SaveGoBatchParams, rows []db.RewindBatchEvent, result folded) {
+	first, last := rows[0], rows[len(rows)-1]
+	version := int64(0)
+	for _, row := range rows {
+		version = max(version, *row.StreamVersion)
+	}
+	batch.StreamIds = append(batch.StreamIds, *first.StreamID)
+	batch.Models = append(batch.Models, orNull(result.model))
+	batch.FirstEventIds = append(batch.FirstEventIds, *first.EventID)
+	batch.LastEventIds = append(batch.LastEventIds, *last.EventID)
+	batch.AppliedVersions = append(batch.AppliedVersions, version)
+	batch.EventsApplied = append(batch.EventsApplied, *first.EventsBefore+int64(len(rows)))
+	batch.TriggerEventIds = append(batch.TriggerEventIds, triggerOf(first))
+	for i, model := range result.snapshots {
+		batch.SnapshotStreamIds = append(batch.SnapshotStreamIds, *first.StreamID)
+		batch.SnapshotEventIds = append(batch.SnapshotEventIds, *rows[i].EventID)
+		batch.SnapshotModels = append(batch.SnapshotModels, orNull(model))
+		batch.SnapshotAppliedVersions = append(batch.SnapshotAppliedVersions, version)
+		batch.SnapshotEventsApplied = append(batch.SnapshotEventsApplied, *first.EventsBefore+int64(i+1))
+	}
+}
+
+func addFailure(batch *db.SaveGoBatchParams, first db.RewindBatchEvent, failed *foldError) {
+	batch.FailedStreamIds = append(batch.FailedStreamIds, *first.StreamID)
+	batch.Errors = append(batch.Errors, failed.message)
+	batch.ErrorEventIds = append(batch.ErrorEventIds, failed.eventID)
+	batch.FailedTriggerEventIds = append(batch.FailedTriggerEventIds, triggerOf(first))
+}
+
+// triggerOf returns the event for which a stream is late in the batch; the zero id if it isn't.
+func triggerOf(first db.RewindBatchEvent) uuid.UUID {
+	if first.TriggerEventID == nil {
+		return uuid.Nil
+	}
+	return *first.TriggerEventID
+}
+
+func orNull(model json.RawMessage) json.RawMessage {
+	if model == nil {
+		return json.RawMessage("null")
+	}
+	return model
 }

@@ -15,6 +15,9 @@ const (
 	// maxCatchUpPasses bounds how often a replay goes on with what arrived meanwhile; the live path takes over then.
 	maxCatchUpPasses = 100
 	maxPageEvents    = 10_000
+	// A page of a fold in Go is in this process' memory.
+	maxGoPageEvents = 2_000
+	maxGoPageBytes  = 4 << 20
 )
 
 // replay folds the prefix of a stream up to a version, in chronology, from a restore point on; no transaction is open meanwhile.
@@ -45,12 +48,6 @@ type page struct {
 	folded      int64
 	last        bool // no events are left up to the head
 	failed      *foldError
-}
-
-// foldError is a failure of a fold at an event.
-type foldError struct {
-	message string
-	eventID uuid.UUID
 }
 
 // begin chooses where to replay from, up to a version (nil: the head).
@@ -130,8 +127,10 @@ func (p *replay) foldPages(ctx context.Context) (*foldError, error) {
 	}
 }
 
-// foldPage folds the next events in the database.
 func (p *replay) foldPage(ctx context.Context, limit int64) (page, error) {
+	if perspective, ok := p.perspectives[p.claimed.PerspectiveName]; ok {
+		return p.foldGoPage(ctx, perspective, min(limit, maxGoPageEvents))
+	}
 	row, err := p.query.ReplayPage(ctx, p.pool, db.ReplayPageParams{
 		GenerationID: p.claimed.GenerationID, StreamID: p.streamID, Model: p.model, AfterEventID: p.lastEventID,
 		ToVersion: p.headVersion, EventLimit: int32(limit),
@@ -141,9 +140,31 @@ func (p *replay) foldPage(ctx context.Context, limit int64) (page, error) {
 	}
 	result := page{model: row.Model, lastEventID: row.LastEventID, folded: row.EventsFolded, last: row.EventsFolded < limit}
 	if row.Error != nil {
-		result.failed = &foldError{*row.Error, *row.ErrorEventID}
+		result.failed = &foldError{message: *row.Error, eventID: *row.ErrorEventID}
 	}
 	return result, nil
+}
+
+func (p *replay) foldGoPage(ctx context.Context, perspective goPerspective, limit int64) (page, error) {
+	rows, err := p.query.ReadReplay(ctx, p.pool, db.ReadReplayParams{
+		GenerationID: p.claimed.GenerationID, StreamID: p.streamID, AfterEventID: p.lastEventID, ToVersion: p.headVersion,
+		EventLimit: int32(limit), MaxBytes: maxGoPageBytes,
+	})
+	if err != nil {
+		return page{}, err
+	}
+	if len(rows) == 0 {
+		return page{model: p.model, lastEventID: p.lastEventID, last: true}, nil
+	}
+	events := make([]streamEvent, len(rows))
+	for i, row := range rows {
+		events[i] = streamEvent{
+			Event:   newEvent(p.streamID, p.claimed.StreamKey, p.tenantID, *row.EventID, *row.EventType, row.Payload, row.Metadata),
+			skipped: row.Skipped,
+		}
+	}
+	result, failed := perspective.foldEvents(p.model, events)
+	return page{model: result.model, lastEventID: rows[len(rows)-1].EventID, folded: int64(len(rows)), failed: failed}, nil
 }
 
 // foldingPrefix returns the version of the longest prefix that may fold when this one fails; nil if there is none.

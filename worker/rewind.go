@@ -29,7 +29,7 @@ func (r *runner) claimRewinds(ctx context.Context, limit int) ([]db.RewindClaime
 		Worker:         r.config.Name,
 		RewindLimit:    int32(limit),
 		Perspectives:   r.config.Perspectives,
-		GoPerspectives: r.versions(),
+		GoPerspectives: r.versions,
 	})
 }
 
@@ -61,6 +61,7 @@ type repair struct {
 	*runner
 	claimed  db.RewindClaimedRewind
 	streamID uuid.UUID
+	tenantID string
 	log      *slog.Logger
 	started  time.Time
 	options  perspectiveOptions
@@ -79,6 +80,7 @@ func (p *repair) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.tenantID = read.TenantID
 	if p.options, err = parseOptions[perspectiveOptions](read.Options); err != nil {
 		return err
 	}

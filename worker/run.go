@@ -2,9 +2,11 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,6 +44,7 @@ type runner struct {
 	*Worker
 	untilIdle bool
 	stopping  <-chan struct{}
+	versions  json.RawMessage // of the Go perspectives by name
 	options   atomic.Pointer[options]
 
 	settled  chan func()
@@ -79,7 +82,12 @@ func (w *Worker) runUntil(ctx context.Context, untilIdle bool) error {
 	if err := migrate.Check(ctx, w.pool); err != nil {
 		return err
 	}
+	versions, err := w.registerPerspectives(ctx)
+	if err != nil {
+		return err
+	}
 	r := &runner{
+		versions:  versions,
 		Worker:    w,
 		untilIdle: untilIdle,
 		stopping:  ctx.Done(),
@@ -100,7 +108,7 @@ func (w *Worker) runUntil(ctx context.Context, untilIdle bool) error {
 	var beating sync.WaitGroup
 	stopBeating := make(chan struct{})
 	beating.Go(func() { r.beat(graceful, stopBeating) })
-	err := r.loop(graceful)
+	err = r.loop(graceful)
 	close(stopBeating)
 	beating.Wait()
 	if forgetErr := w.query.ForgetWorker(graceful, w.pool, w.config.Name); forgetErr != nil {
@@ -110,6 +118,24 @@ func (w *Worker) runUntil(ctx context.Context, untilIdle bool) error {
 		err = ctx.Err()
 	}
 	return err
+}
+
+// registerPerspectives makes sure that the perspectives that fold in Go are in the database; it returns their versions by name.
+func (w *Worker) registerPerspectives(ctx context.Context) (json.RawMessage, error) {
+	versions := map[string]int{}
+	for name, p := range w.perspectives {
+		if w.config.Perspectives != nil && !slices.Contains(w.config.Perspectives, name) {
+			continue
+		}
+		err := w.query.RegisterPerspective(ctx, inTransaction(w.pool), db.RegisterPerspectiveParams{
+			Name: name, Tree: p.tree, EventTypes: p.eventTypes, Version: int32(p.version), Options: p.options,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("register perspective %q: %w", name, err)
+		}
+		versions[name] = p.version
+	}
+	return json.Marshal(versions)
 }
 
 // announce lists this worker, and unlists dead ones.
@@ -126,7 +152,7 @@ func (r *runner) announce(ctx context.Context) error {
 
 func (r *runner) heartbeat(ctx context.Context) error {
 	text, err := r.query.Heartbeat(ctx, r.pool, db.HeartbeatParams{
-		Worker: r.config.Name, Version: moduleVersion(), GoPerspectives: r.versions(),
+		Worker: r.config.Name, Version: moduleVersion(), GoPerspectives: r.versions,
 	})
 	if err != nil {
 		return err
@@ -209,7 +235,7 @@ func (r *runner) poll(ctx context.Context) (idle bool) {
 		longest = min(longest, max(idlePollInterval, r.config.PollInterval))
 	}
 	r.delay = min(2*r.delay, longest)
-	work, err := r.query.FindWork(ctx, r.pool, db.FindWorkParams{Perspectives: r.config.Perspectives, GoPerspectives: r.versions()})
+	work, err := r.query.FindWork(ctx, r.pool, db.FindWorkParams{Perspectives: r.config.Perspectives, GoPerspectives: r.versions})
 	if err == nil && r.untilIdle && len(work) == 0 && r.inFlight == 0 {
 		idle, err = r.isIdle(ctx)
 	}
@@ -256,7 +282,7 @@ func (r *runner) logDeferred(item db.RewindWork) {
 }
 
 func (r *runner) isIdle(ctx context.Context) (bool, error) {
-	debts, err := r.query.CountDebts(ctx, r.pool, db.CountDebtsParams{Perspectives: r.config.Perspectives, GoPerspectives: r.versions()})
+	debts, err := r.query.CountDebts(ctx, r.pool, db.CountDebtsParams{Perspectives: r.config.Perspectives, GoPerspectives: r.versions})
 	if err != nil || debts.Owed > 0 {
 		return false, err
 	}
@@ -354,11 +380,9 @@ func (r *runner) batchFailed(ctx context.Context, item db.RewindWork, limit int,
 	}
 	at := partitionOf(item)
 	attempts := r.failing[at].attempts + 1
-	r.failing[at] = failure{
-		attempts: attempts,
-		until:    time.Now().Add(backoff(attempts, retryDelayMin, retryDelayMax)),
-		limit:    max(1, limit/4),
-	}
+	wait := backoff(attempts, retryDelayMin, retryDelayMax)
+	r.failing[at] = failure{attempts: attempts, until: time.Now().Add(wait), limit: max(1, limit/4)}
+	r.pollWithin(wait)
 	level := slog.LevelError
 	if isTransient(err) {
 		level = slog.LevelWarn

@@ -7,7 +7,6 @@ package worker
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -59,9 +58,9 @@ type Worker struct {
 	log    *slog.Logger
 	wake   chan struct{}
 
-	mu      sync.Mutex
-	folds   map[string]goPerspective
-	running bool
+	mu           sync.Mutex
+	perspectives map[string]goPerspective
+	running      bool
 }
 
 // New returns a worker that uses the pool, which stays the caller's.
@@ -100,11 +99,11 @@ func New(pool *pgxpool.Pool, config Config) (*Worker, error) {
 		return nil, fmt.Errorf("poll intervals from %v to %v make no sense", config.PollInterval, config.MaxPollInterval)
 	}
 	return &Worker{
-		config: config,
-		pool:   pool,
-		log:    config.Logger.With(slog.String("category", categoryWorker)),
-		wake:   make(chan struct{}, 1),
-		folds:  map[string]goPerspective{},
+		config:       config,
+		pool:         pool,
+		log:          config.Logger.With(slog.String("category", categoryWorker)),
+		wake:         make(chan struct{}, 1),
+		perspectives: map[string]goPerspective{},
 	}, nil
 }
 
@@ -144,19 +143,6 @@ func (w *Worker) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.running = false
-}
-
-// versions returns the Go perspectives by name with their versions.
-func (w *Worker) versions() json.RawMessage {
-	versions := map[string]int{}
-	for name, p := range w.folds {
-		versions[name] = p.version
-	}
-	text, err := json.Marshal(versions)
-	if err != nil {
-		panic(err) // a map of numbers
-	}
-	return text
 }
 
 // moduleVersion is the version of this module in the running program.

@@ -31,6 +31,7 @@ type commands struct {
 	globals
 
 	Migrate     migrateCmd     `cmd:"" help:"Install or upgrade the schema."`
+	Run         runCmd         `cmd:"" help:"Keep perspectives up to date, until stopped."`
 	Import      importCmd      `cmd:"" help:"Append the events of a file."`
 	Status      statusCmd      `cmd:"" help:"Show what perspectives, partitions, workers and appends are doing."`
 	Verify      verifyCmd      `cmd:"" help:"Check that models equal the folds of their events."`

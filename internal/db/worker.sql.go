@@ -77,6 +77,15 @@ func (q *Queries) BeginReplay(ctx context.Context, db DBTX, arg BeginReplayParam
 	return i, err
 }
 
+const checkModel = `-- name: CheckModel :exec
+select $1::jsonb
+`
+
+func (q *Queries) CheckModel(ctx context.Context, db DBTX, model json.RawMessage) error {
+	_, err := db.Exec(ctx, checkModel, model)
+	return err
+}
+
 const claimPerspectiveRewinds = `-- name: ClaimPerspectiveRewinds :many
 select generation_id, perspective_name, stream_id, stream_key, token, trigger_event_id, applied_version, last_event_id, events_behind from rewind.claim_perspective_rewinds(
   p_worker => $1, p_limit => $2, p_options => jsonb_build_object('generations',
@@ -308,8 +317,9 @@ func (q *Queries) Heartbeat(ctx context.Context, db DBTX, arg HeartbeatParams) (
 }
 
 const readClaimed = `-- name: ReadClaimed :one
-select rewind._perspective_options($1)::jsonb as options, (c.status & 32 <> 0)::boolean as flagged
+select rewind._perspective_options($1)::jsonb as options, (c.status & 32 <> 0)::boolean as flagged, s.tenant_id
 from rewind.perspective_cursors c
+join rewind.streams s on s.stream_id = c.stream_id
 where c.generation_id = $2 and c.stream_id = $3
 `
 
@@ -320,15 +330,118 @@ type ReadClaimedParams struct {
 }
 
 type ReadClaimedRow struct {
-	Options json.RawMessage
-	Flagged bool
+	Options  json.RawMessage
+	Flagged  bool
+	TenantID string
 }
 
 func (q *Queries) ReadClaimed(ctx context.Context, db DBTX, arg ReadClaimedParams) (ReadClaimedRow, error) {
 	row := db.QueryRow(ctx, readClaimed, arg.Perspective, arg.GenerationID, arg.StreamID)
 	var i ReadClaimedRow
-	err := row.Scan(&i.Options, &i.Flagged)
+	err := row.Scan(&i.Options, &i.Flagged, &i.TenantID)
 	return i, err
+}
+
+const readGoBatch = `-- name: ReadGoBatch :many
+select from_offset, to_offset, head_offset, stream_id, stream_key, tenant_id, model, trigger_event_id, events_before, stream_version, event_id, event_type, payload, metadata, skipped, snapshot_due from rewind._read_go_batch(
+  p_generation_id => $1, p_partition => $2, p_limit => $3, p_max_bytes => $4)
+`
+
+type ReadGoBatchParams struct {
+	GenerationID int32
+	Partition    int32
+	RecordLimit  int32
+	MaxBytes     int64
+}
+
+func (q *Queries) ReadGoBatch(ctx context.Context, db DBTX, arg ReadGoBatchParams) ([]RewindBatchEvent, error) {
+	rows, err := db.Query(ctx, readGoBatch,
+		arg.GenerationID,
+		arg.Partition,
+		arg.RecordLimit,
+		arg.MaxBytes,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RewindBatchEvent
+	for rows.Next() {
+		var i RewindBatchEvent
+		if err := rows.Scan(
+			&i.FromOffset,
+			&i.ToOffset,
+			&i.HeadOffset,
+			&i.StreamID,
+			&i.StreamKey,
+			&i.TenantID,
+			&i.Model,
+			&i.TriggerEventID,
+			&i.EventsBefore,
+			&i.StreamVersion,
+			&i.EventID,
+			&i.EventType,
+			&i.Payload,
+			&i.Metadata,
+			&i.Skipped,
+			&i.SnapshotDue,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const readReplay = `-- name: ReadReplay :many
+select event_id, event_type, payload, metadata, skipped from rewind._read_replay(
+  p_generation_id => $1, p_stream_id => $2, p_after_event_id => $3,
+  p_to_version => $4, p_limit => $5, p_max_bytes => $6)
+`
+
+type ReadReplayParams struct {
+	GenerationID int32
+	StreamID     uuid.UUID
+	AfterEventID *uuid.UUID
+	ToVersion    int64
+	EventLimit   int32
+	MaxBytes     int64
+}
+
+func (q *Queries) ReadReplay(ctx context.Context, db DBTX, arg ReadReplayParams) ([]RewindReplayEvent, error) {
+	rows, err := db.Query(ctx, readReplay,
+		arg.GenerationID,
+		arg.StreamID,
+		arg.AfterEventID,
+		arg.ToVersion,
+		arg.EventLimit,
+		arg.MaxBytes,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RewindReplayEvent
+	for rows.Next() {
+		var i RewindReplayEvent
+		if err := rows.Scan(
+			&i.EventID,
+			&i.EventType,
+			&i.Payload,
+			&i.Metadata,
+			&i.Skipped,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const registerPerspective = `-- name: RegisterPerspective :exec
@@ -427,4 +540,66 @@ func (q *Queries) ReplayPage(ctx context.Context, db DBTX, arg ReplayPageParams)
 		&i.ErrorEventID,
 	)
 	return i, err
+}
+
+const saveGoBatch = `-- name: SaveGoBatch :exec
+select rewind._save_go_batch(
+  p_generation_id => $1, p_partition => $2, p_to_offset => $3,
+  p_stream_ids => $4::uuid[], p_models => array_replace($5::jsonb[], 'null', null),
+  p_first_event_ids => $6::uuid[], p_last_event_ids => $7::uuid[], p_applied_versions => $8::bigint[],
+  p_events_applied => $9::bigint[],
+  p_trigger_event_ids => array_replace($10::uuid[], '00000000-0000-0000-0000-000000000000', null),
+  p_failed_stream_ids => $11::uuid[], p_errors => $12::text[], p_error_event_ids => $13::uuid[],
+  p_failed_trigger_event_ids => array_replace($14::uuid[], '00000000-0000-0000-0000-000000000000', null),
+  p_snapshot_stream_ids => $15::uuid[], p_snapshot_event_ids => $16::uuid[],
+  p_snapshot_models => array_replace($17::jsonb[], 'null', null),
+  p_snapshot_applied_versions => $18::bigint[],
+  p_snapshot_events_applied => $19::bigint[])
+`
+
+type SaveGoBatchParams struct {
+	GenerationID            int32
+	Partition               int32
+	ToOffset                int64
+	StreamIds               []uuid.UUID
+	Models                  []json.RawMessage
+	FirstEventIds           []uuid.UUID
+	LastEventIds            []uuid.UUID
+	AppliedVersions         []int64
+	EventsApplied           []int64
+	TriggerEventIds         []uuid.UUID
+	FailedStreamIds         []uuid.UUID
+	Errors                  []string
+	ErrorEventIds           []uuid.UUID
+	FailedTriggerEventIds   []uuid.UUID
+	SnapshotStreamIds       []uuid.UUID
+	SnapshotEventIds        []uuid.UUID
+	SnapshotModels          []json.RawMessage
+	SnapshotAppliedVersions []int64
+	SnapshotEventsApplied   []int64
+}
+
+func (q *Queries) SaveGoBatch(ctx context.Context, db DBTX, arg SaveGoBatchParams) error {
+	_, err := db.Exec(ctx, saveGoBatch,
+		arg.GenerationID,
+		arg.Partition,
+		arg.ToOffset,
+		arg.StreamIds,
+		arg.Models,
+		arg.FirstEventIds,
+		arg.LastEventIds,
+		arg.AppliedVersions,
+		arg.EventsApplied,
+		arg.TriggerEventIds,
+		arg.FailedStreamIds,
+		arg.Errors,
+		arg.ErrorEventIds,
+		arg.FailedTriggerEventIds,
+		arg.SnapshotStreamIds,
+		arg.SnapshotEventIds,
+		arg.SnapshotModels,
+		arg.SnapshotAppliedVersions,
+		arg.SnapshotEventsApplied,
+	)
+	return err
 }

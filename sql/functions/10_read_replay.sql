@@ -1,6 +1,7 @@
--- The next p_limit candidate events of a stream in chronology up to a version: a page of a replay in Go.
+-- The next candidate events of a stream in chronology up to a version: a page of a replay in Go. At most p_limit, with at most
+-- p_max_bytes of stored payloads, but at least one if there is any.
 create or replace function rewind._read_replay(
-  p_generation_id int, p_stream_id uuid, p_after_event_id uuid, p_to_version bigint, p_limit int
+  p_generation_id int, p_stream_id uuid, p_after_event_id uuid, p_to_version bigint, p_limit int, p_max_bytes bigint
 ) returns setof rewind.replay_event
   language sql stable parallel safe security invoker
   set search_path = pg_catalog, pg_temp
@@ -10,16 +11,18 @@ as $function$
   select w.event_id, w.event_type, w.payload, w.metadata, rewind._is_skipped(g.perspective_name, w.stream_id, w.event_id, true)
   from rewind.perspective_generations g
   cross join lateral (
-    select v.stream_id, v.event_id, v.event_type, v.payload, v.metadata
+    select v.stream_id, v.event_id, v.event_type, v.payload, v.metadata,
+      row_number() over e as place, coalesce(sum(pg_column_size(v.payload)) over e, 0) as bytes
     from rewind.wal v
     where v.stream_id = p_stream_id and v.event_id > coalesce(p_after_event_id, '00000000-0000-0000-0000-000000000000')
       and v.stream_version <= p_to_version
       and v.kind = 6 and (g.event_types is null or v.event_type = any (g.event_types))
+    window e as (order by v.event_id rows unbounded preceding)
     order by v.event_id
     limit p_limit
   ) w
-  where g.generation_id = p_generation_id
+  where g.generation_id = p_generation_id and (w.place = 1 or w.bytes <= p_max_bytes)
   order by w.event_id;
 $function$;
 
-comment on function rewind._read_replay(int, uuid, uuid, bigint, int) is 'A page of a stream''s events in chronology, for a replay in Go.';
+comment on function rewind._read_replay(int, uuid, uuid, bigint, int, bigint) is 'A page of a stream''s events in chronology, for a replay in Go.';
