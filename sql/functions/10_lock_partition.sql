@@ -9,13 +9,12 @@ create or replace function rewind._lock_partition(p_tree_id int, p_partition int
   set search_path = pg_catalog, pg_temp
 as $function$
 declare
-  v_class constant int := 1381433344 + p_tree_id;
   v_place constant bigint := (p_tree_id::bigint << 32) | p_partition;
-  v_held constant bigint := nullif(current_setting('rewind.held_partition', true), '')::bigint;
+  v_held constant bigint := coalesce(nullif(current_setting('rewind.held_partition', true), '')::bigint, -1);
 begin
-  if v_held is null or v_place > v_held then
-    perform pg_advisory_xact_lock(v_class, p_partition), set_config('rewind.held_partition', v_place::text, true);
-  elsif v_place < v_held and not pg_try_advisory_xact_lock(v_class, p_partition) then
+  if v_place > v_held then
+    perform pg_advisory_xact_lock(1381433344 + p_tree_id, p_partition), set_config('rewind.held_partition', v_place::text, true);
+  elsif v_place < v_held and not pg_try_advisory_xact_lock(1381433344 + p_tree_id, p_partition) then
     raise exception 'partition % of tree % is in use, and this transaction holds a later one', p_partition, p_tree_id using
       errcode = '40001',
       detail = jsonb_build_object('tree_id', p_tree_id, 'wal_partition', p_partition)::text,

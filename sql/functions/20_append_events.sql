@@ -45,7 +45,9 @@ begin
   if p_options <> '{}' then
     perform rewind._tenant_id(p_options);
   end if;
-  perform rewind._check_name('stream key', p_stream);
+  if (octet_length(p_stream) <= 500) is not true then
+    perform rewind._check_name('stream key', p_stream);
+  end if;
 
   if jsonb_typeof(p_events) is distinct from 'array' then
     perform rewind._refuse_malformed(jsonb_build_array(jsonb_build_object('index', null, 'field', 'events', 'reason', 'not a JSON array')));
@@ -72,7 +74,7 @@ begin
 
   v_now := rewind._now();
   if v_is_given then
-    select * into v_stored from rewind.wal w where w.stream_id = v_stream_id and w.event_id = v_event_id;
+    select * into v_stored from rewind._stored_event(v_stream_id, v_event_id);
     if found then
       if (v_stored.event_type, v_stored.payload) is distinct from (v_event ->> 'type', v_payload) then
         perform rewind._refuse_reuse(jsonb_build_array(jsonb_build_object('index', 0, 'event_id', v_event_id)));

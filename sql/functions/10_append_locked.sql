@@ -1,0 +1,124 @@
+-- The append under the locks: reads the heads of streams and partitions and inserts what is new; nothing is updated and no row is locked.
+-- Idempotent by (stream, event id). Arrays as in _append; p_stream_ids and p_partitions run in parallel with p_streams.
+-- Errors: RW002, RW001.
+create or replace function rewind._append_locked(
+  p_tree rewind.trees,
+  p_tenant_id text,
+  p_streams text[],
+  p_stream_ids uuid[],
+  p_partitions int[],
+  p_stream_of int[],
+  p_event_ids uuid[],
+  p_times timestamptz[],
+  p_types text[],
+  p_payloads jsonb[],
+  p_metadata jsonb[],
+  p_expected_version bigint
+) returns setof rewind.appended
+  language plpgsql volatile parallel unsafe security invoker
+  set search_path = pg_catalog, pg_temp
+as $function$
+declare
+  v_now constant timestamptz := rewind._now();
+  v_to_make constant boolean := num_nulls(variadic p_event_ids) > 0;
+  v_event_ids uuid[] := p_event_ids;
+  v_is_new boolean[] := array_fill(true, array[cardinality(p_types)]);
+  v_versions bigint[];
+  v_newest uuid[];
+  v_locked int[];
+  v_offsets bigint[];
+  v_hlcs bigint[];
+  v_cluster_id uuid;
+begin
+  select
+    array_agg((select w.stream_version from rewind.wal w where w.stream_id = s.stream_id order by w.stream_version desc limit 1) order by s.n),
+    array_agg(
+      case when v_to_make then
+        (select w.event_id from rewind.wal w where w.stream_id = s.stream_id order by w.event_id desc limit 1)
+      end order by s.n)
+  into v_versions, v_newest
+  from unnest(p_stream_ids) with ordinality s(stream_id, n);
+
+  if v_to_make then
+    v_event_ids := rewind._make_event_ids(p_tree, p_tenant_id, p_streams, p_stream_of, v_newest,
+      p_event_ids, p_times, p_types, p_payloads, p_metadata, v_now);
+  end if;
+  if num_nonnulls(variadic p_event_ids) > 0 or num_nonnulls(variadic p_times) > 0 then
+    v_is_new := rewind._find_new(p_stream_ids, p_stream_of, v_event_ids, p_types, p_payloads);
+  end if;
+  if p_expected_version <> coalesce(v_versions[1], 0) and true = any (v_is_new) then
+    perform rewind._refuse_version(p_streams[1], p_expected_version, v_is_new, v_versions[1]);
+  end if;
+
+  if false = any (v_is_new) then
+    -- What is new goes by itself; then all of the call is read back.
+    perform rewind._append_locked(p_tree, p_tenant_id, p_streams, p_stream_ids, p_partitions,
+      f.stream_of, f.event_ids, null, f.types, f.payloads, f.metadata, null)
+    from (
+      select
+        array_agg(u.s order by u.n) as stream_of,
+        array_agg(u.event_id order by u.n) as event_ids,
+        array_agg(u.event_type order by u.n) as types,
+        array_agg(u.payload order by u.n) as payloads,
+        array_agg(u.metadata order by u.n) as metadata
+      from unnest(p_stream_of, v_event_ids, p_types, p_payloads, p_metadata, v_is_new)
+        with ordinality u(s, event_id, event_type, payload, metadata, is_new, n)
+      where u.is_new
+      having count(*) > 0
+    ) f;
+    return query
+    select w.event_id, w.wal_partition, w.wal_offset, w.stream_version, w.hlc, e.is_new
+    from unnest(p_stream_of, v_event_ids, v_is_new) with ordinality e(s, event_id, is_new, n)
+    cross join lateral rewind._stored_event(p_stream_ids[e.s], e.event_id) w
+    order by e.n;
+    return;
+  end if;
+
+  if array_position(v_versions, null) is not null then
+    insert into rewind.streams (stream_id, tree_id, wal_partition, tenant_id, stream_key, created_at)
+    select s.stream_id, p_tree.tree_id, s.wal_partition, p_tenant_id, s.stream_key, v_now
+    from unnest(p_stream_ids, p_partitions, p_streams, v_versions) s(stream_id, wal_partition, stream_key, stream_version)
+    where s.stream_version is null;
+  end if;
+
+  select
+    array_agg(p.wal_partition),
+    array_agg(coalesce(h.wal_offset, -1)),
+    array_agg(greatest(h.hlc, rewind._hlc(v_now) - 1)),
+    (select s.cluster_id from rewind.settings s where s.singleton)
+  into v_locked, v_offsets, v_hlcs, v_cluster_id
+  from (select distinct u.wal_partition from unnest(p_partitions) u(wal_partition)) p
+  left join lateral (
+    select w.wal_offset, w.hlc from rewind.wal w
+    where w.tree_id = p_tree.tree_id and w.wal_partition = p.wal_partition
+    order by w.wal_offset desc limit 1
+  ) h on true;
+
+  -- Sorted narrow: what is wide in an event is fetched by its number.
+  return query
+  insert into rewind.wal as w (
+    tree_id, wal_partition, wal_offset, hlc, stream_id, stream_version, event_id, event_type, payload, metadata, origin_cluster, appended_at)
+  select
+    p_tree.tree_id,
+    p_partitions[e.s],
+    v_offsets[e.p] + count(*) over (partition by e.p order by e.n),
+    v_hlcs[e.p] + count(*) over (partition by e.p order by e.n),
+    p_stream_ids[e.s],
+    coalesce(v_versions[e.s], 0) + count(*) over (partition by e.s order by e.n),
+    e.event_id,
+    p_types[e.n],
+    p_payloads[e.n],
+    p_metadata[e.n],
+    v_cluster_id,
+    v_now
+  from (
+    select u.s, array_position(v_locked, p_partitions[u.s]) as p, u.event_id, u.n::int as n
+    from unnest(p_stream_of, v_event_ids) with ordinality u(s, event_id, n)
+  ) e
+  order by e.n
+  returning w.event_id, w.wal_partition, w.wal_offset, w.stream_version, w.hlc, true;
+end
+$function$;
+
+comment on function rewind._append_locked(rewind.trees, text, text[], uuid[], int[], int[], uuid[], timestamptz[], text[], jsonb[], jsonb[], bigint) is
+  'Appends checked events of one or many streams whose partitions are locked.';

@@ -1,0 +1,39 @@
+-- Which events of a call its streams don't have yet; of several with one id, the first. Arrays as in _append_locked. Errors: RW002.
+create or replace function rewind._find_new(p_stream_ids uuid[], p_stream_of int[], p_event_ids uuid[], p_types text[], p_payloads jsonb[])
+  returns boolean[]
+  language plpgsql stable parallel safe security invoker
+  set search_path = pg_catalog, pg_temp
+as $function$
+declare
+  v_is_new boolean[];
+  v_reused jsonb;
+begin
+  select array_agg(e.is_new order by e.n) into v_is_new
+  from (
+    select u.n, row_number() over (partition by u.s, u.event_id order by u.n) = 1 and w.event_id is null as is_new
+    from unnest(p_stream_of, p_event_ids) with ordinality u(s, event_id, n)
+    left join lateral rewind._stored_event(p_stream_ids[u.s], u.event_id) w on true
+  ) e;
+  if true = all (v_is_new) then
+    return v_is_new;
+  end if;
+
+  select jsonb_agg(jsonb_build_object('index', e.n - 1, 'event_id', e.event_id) order by e.n) into v_reused
+  from (
+    select u.*, first_value(u.event_type) over same_id as first_type, first_value(u.payload) over same_id as first_payload
+    from unnest(p_stream_of, p_event_ids, p_types, p_payloads) with ordinality u(s, event_id, event_type, payload, n)
+    window same_id as (partition by u.s, u.event_id order by u.n)
+  ) e
+  left join lateral rewind._stored_event(p_stream_ids[e.s], e.event_id) w on true
+  where case
+    when w.event_id is null then (e.event_type, e.payload) is distinct from (e.first_type, e.first_payload)
+    else (e.event_type, e.payload) is distinct from (w.event_type, w.payload)
+  end;
+  if v_reused is not null then
+    perform rewind._refuse_reuse(v_reused);
+  end if;
+  return v_is_new;
+end
+$function$;
+
+comment on function rewind._find_new(uuid[], int[], uuid[], text[], jsonb[]) is 'Which events of a call are new; raises RW002 for ids used again with other content.';
