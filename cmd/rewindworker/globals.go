@@ -21,6 +21,7 @@ type globals struct {
 
 	stdout io.Writer
 	stderr io.Writer
+	getenv func(string) string
 	logger *slog.Logger
 	server *pgserver.Server
 }
@@ -31,6 +32,19 @@ func (g *globals) connect(ctx context.Context) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	return g.connectTo(ctx, url)
+}
+
+// connectEmbedded is connect for the embedded server, whatever the environment says.
+func (g *globals) connectEmbedded(ctx context.Context) (*pgxpool.Pool, error) {
+	url, err := g.openEmbedded(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.connectTo(ctx, url)
+}
+
+func (g *globals) connectTo(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	if g.server != nil {
 		if _, err := migrateDatabase(ctx, url); err != nil {
 			return nil, err
@@ -52,6 +66,14 @@ func (g *globals) openDatabase(ctx context.Context) (string, error) {
 	if g.DatabaseURL != "" {
 		return g.DatabaseURL, nil
 	}
+	if url := g.getenv("REWIND_DATABASE_URL"); url != "" {
+		return url, nil
+	}
+	return g.openEmbedded(ctx)
+}
+
+// openEmbedded starts or joins the embedded server and returns the URL of its database.
+func (g *globals) openEmbedded(ctx context.Context) (string, error) {
 	if g.server == nil {
 		server, err := pgserver.Start(ctx, pgserver.Config{Dir: g.DataDir})
 		if err != nil {

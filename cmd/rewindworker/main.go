@@ -30,6 +30,7 @@ const (
 type commands struct {
 	globals
 
+	Demo        demoCmd        `cmd:"" help:"Show how late events are repaired."`
 	Migrate     migrateCmd     `cmd:"" help:"Install or upgrade the schema."`
 	Run         runCmd         `cmd:"" help:"Keep perspectives up to date, until stopped."`
 	Import      importCmd      `cmd:"" help:"Append the events of a file."`
@@ -71,11 +72,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 	}
 
 	g := &cli.globals
-	g.stdout, g.stderr = stdout, stderr
+	g.stdout, g.stderr, g.getenv = stdout, stderr, getenv
 	g.logger = slog.New(slog.NewTextHandler(stderr, nil))
-	if g.DatabaseURL == "" {
-		g.DatabaseURL = getenv("REWIND_DATABASE_URL")
-	}
 	kctx.BindTo(ctx, (*context.Context)(nil))
 	err = errors.Join(kctx.Run(g), g.close())
 	if err != nil {
