@@ -24,10 +24,10 @@ type perspectiveCreateCmd struct {
 	Name      string            `arg:"" help:"Name; the lens view gets it."`
 	Tree      string            `required:"" placeholder:"NAME" help:"Tree whose streams it folds."`
 	Apply     string            `required:"" placeholder:"FUNCTION" help:"Apply function, as app.apply_order."`
-	EventType []string          `placeholder:"TYPE" help:"Event types that it folds; all without it."`
+	EventType []string          `sep:"none" placeholder:"TYPE" help:"Event types that it folds; all without it."`
 	Initial   string            `default:"{}" placeholder:"JSON" help:"Model that a fold starts from (${default})."`
 	Version   int               `default:"1" help:"Version of the fold (${default})."`
-	Option    map[string]string `placeholder:"KEY=VALUE" help:"Options of the perspective."`
+	Option    map[string]string `mapsep:"none" placeholder:"KEY=VALUE" help:"Options of the perspective."`
 	JSON      bool              `name:"json" help:"Print JSON."`
 }
 
