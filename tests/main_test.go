@@ -3,6 +3,7 @@ package tests
 
 import (
 	"flag"
+	"os"
 	"testing"
 
 	"github.com/rewindpg/rewind/internal/testdb"
@@ -15,4 +16,9 @@ func init() {
 	}
 }
 
-func TestMain(m *testing.M) { testdb.Main(m) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv(workerURLVariable); url != "" {
+		os.Exit(runWorkerProcess(url))
+	}
+	testdb.Main(m)
+}
