@@ -65,7 +65,12 @@ type worldOptions struct {
 // newWorld makes a tree of few partitions, so that streams share them, and a perspective that repairs on the rewind path at once.
 func newWorld(t testing.TB, o worldOptions) *world {
 	t.Helper()
-	w := &world{t: t, pool: testdb.New(t)}
+	return newWorldIn(t, testdb.New(t), o)
+}
+
+func newWorldIn(t testing.TB, pool *pgxpool.Pool, o worldOptions) *world {
+	t.Helper()
+	w := &world{t: t, pool: pool}
 	w.exec(foldSQL)
 	w.exec(`select from rewind.create_tree('t', $1)`, max(o.partitions, 1))
 	options := map[string]any{"inline_rewind_events": 0, "debounce_window": "0s", "rewind_share": 1}

@@ -191,4 +191,7 @@ func pageLimit(remaining, n int64) int64 {
 }
 
 // isSnapshotDue tells whether a page that ends with so many events remaining ends where a snapshot is due.
-func isSnapshotDue(remaining, n int64) bool { return pageLimit(remaining+1, n) == 1 }
+func isSnapshotDue(remaining, n int64) bool {
+	steps := remaining / n
+	return remaining%n == 0 && steps&(steps+1) == 0
+}
