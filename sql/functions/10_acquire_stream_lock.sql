@@ -20,7 +20,8 @@ as $function$
       acquired_at = excluded.acquired_at,
       expires_at = excluded.expires_at,
       trigger_event_id = excluded.trigger_event_id,
-      events_behind = excluded.events_behind
+      events_behind = excluded.events_behind,
+      bracket_started_at = null
   where l.expires_at <= excluded.acquired_at
   returning token;
 $function$;

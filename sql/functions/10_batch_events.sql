@@ -65,14 +65,16 @@ as $function$
       group by b.stream_id
     ),
     events as (
-      select b.stream_id, t.stream_key, t.tenant_id, t.model, t.events_before, null::uuid as trigger_event_id, c.total, c.to_version,
+      select b.stream_id, t.stream_key, t.tenant_id, t.model, t.events_before, null::uuid as trigger_event_id,
+        null::uuid as restore_event_id, c.total, c.to_version,
         b.stream_version, b.event_id, b.event_type, b.payload, b.metadata
       from batch b
       join starts t on t.stream_id = b.stream_id
       join counts c on c.stream_id = b.stream_id
       where b.stream_version > t.applied_version
       union all
-      select r.stream_id, r.stream_key, r.tenant_id, r.model, r.events_applied, r.trigger_event_id, r.depth, r.to_version,
+      select r.stream_id, r.stream_key, r.tenant_id, r.model, r.events_applied, r.trigger_event_id,
+        r.snapshot_event_id, r.depth, r.to_version,
         w.stream_version, w.event_id, w.event_type, w.payload, w.metadata
       from repairs r
       cross join lateral (

@@ -29,10 +29,7 @@ begin
     v_generation := rewind._writable_generation(v_due.generation_id);
     select least(o.least_event_id, v_due.trigger_event_id) into v_trigger
     from rewind._owed_records(v_generation, v_due.stream_id, v_due.applied_version) o;
-    select count(*) into v_behind
-    from rewind.wal w
-    where w.stream_id = v_due.stream_id and w.event_id > v_trigger and w.event_id <= v_due.last_event_id
-      and w.kind = 6 and (v_generation.event_types is null or w.event_type = any (v_generation.event_types));
+    v_behind := rewind._events_behind(v_generation, v_due.stream_id, v_trigger, v_due.last_event_id);
     v_token := rewind._acquire_stream_lock(v_due.generation_id, v_due.stream_id, p_worker, 'rewind',
       rewind._perspective_options(v_due.perspective_name), v_trigger, v_behind);
     if v_token is not null then

@@ -22,7 +22,7 @@ begin
     $sql$
     with %s,
     states as (
-      select w.stream_id, w.event_id, w.trigger_event_id, w.to_version, w.total, w.events_before,
+      select w.stream_id, w.event_id, w.trigger_event_id, w.restore_event_id, w.to_version, w.total, w.events_before,
         coalesce(%s, w.model, 'null') as state,  -- no state: all events so far are skipped
         row_number() over chronology as place,
         first_value(w.event_id) over chronology as first_event_id
@@ -46,7 +46,8 @@ begin
       array_agg(k.to_version) filter (where is_last and not failed) as applied_versions,
       array_agg(k.events_applied) filter (where is_last and not failed) as events_applied,
       array_agg(k.trigger_event_id) filter (where is_last and not failed) as trigger_event_ids,
-      coalesce(sum(k.total) filter (where is_last and not failed), 0)::bigint as events,
+      array_agg(k.restore_event_id) filter (where is_last and not failed) as restore_event_ids,
+      array_agg(k.total) filter (where is_last and not failed) as events_folded,
       array_agg(k.stream_id) filter (where is_last and failed) as failed_stream_ids,
       array_agg(k.state -> 'rewind:error' ->> 'message') filter (where is_last and failed) as errors,
       array_agg((k.state -> 'rewind:error' ->> 'event_id')::uuid) filter (where is_last and failed) as error_event_ids,

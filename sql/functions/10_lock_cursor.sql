@@ -1,7 +1,8 @@
--- What the functions by which people act on one stream's cursor begin with: checks, then the stream lock row (if any) and the cursor
--- of the active generation, locked in that order. Option: tenant_id.
+-- What the functions by which people act on one stream's cursor begin with: checks, then the stream lock row (if any), the partition
+-- of the live path if p_partition, and the cursor of the active generation, locked in that order. Option: tenant_id.
 -- Errors: RW006, RW013 the stream has no cursor, RW014, RW020, 22023.
-create or replace function rewind._lock_cursor(p_perspective text, p_stream text, p_options jsonb) returns rewind.perspective_cursors
+create or replace function rewind._lock_cursor(p_perspective text, p_stream text, p_options jsonb, p_partition boolean default false)
+  returns rewind.perspective_cursors
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
 as $function$
@@ -16,6 +17,12 @@ begin
   perform from rewind.perspective_stream_locks
   where generation_id = v_generation.generation_id and stream_id = v_stream_id
   for update;
+  if p_partition then
+    perform from rewind.perspective_partitions p
+    join rewind.streams s on s.stream_id = v_stream_id and s.wal_partition = p.wal_partition
+    where p.generation_id = v_generation.generation_id
+    for update of p;
+  end if;
   select * into v_cursor
   from rewind.perspective_cursors
   where generation_id = v_generation.generation_id and stream_id = v_stream_id
@@ -30,4 +37,4 @@ begin
 end
 $function$;
 
-comment on function rewind._lock_cursor(text, text, jsonb) is 'Locks the cursor of one stream, for people''s actions on it.';
+comment on function rewind._lock_cursor(text, text, jsonb, boolean) is 'Locks the cursor of one stream, for people''s actions on it.';

@@ -39,7 +39,7 @@ begin
       numbered as (
         select e.*, row_number() over (partition by e.stream_id order by e.event_id) as place from events e
       )
-      select $3, $4, $7, n.stream_id, n.stream_key, n.tenant_id, case when n.place = 1 then n.model end, n.trigger_event_id,
+      select $3, $4, $7, n.stream_id, n.stream_key, n.tenant_id, case when n.place = 1 then n.model end, n.trigger_event_id, n.restore_event_id,
         n.events_before, n.stream_version, n.event_id, n.event_type, n.payload, n.metadata,
         rewind._is_skipped(($1).perspective_name, n.stream_id, n.event_id, false),
         ($6 ->> 'snapshots_enabled')::boolean and rewind._is_snapshot_due(n.place, n.total, n.events_before, n.trigger_event_id is not null,
@@ -54,7 +54,7 @@ begin
       return;
     end if;
   end if;
-  return query select v_range.from_offset, v_range.to_offset, v_range.head_offset, null::uuid, null::text, null::text, null::jsonb, null::uuid,
+  return query select v_range.from_offset, v_range.to_offset, v_range.head_offset, null::uuid, null::text, null::text, null::jsonb, null::uuid, null::uuid,
     null::bigint, null::bigint, null::uuid, null::text, null::jsonb, null::jsonb, null::boolean, null::boolean;
 end
 $function$;

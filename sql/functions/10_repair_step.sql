@@ -38,6 +38,10 @@ begin
     v_state.snapshots := '[]';
     v_state.passes := 0;
     v_state.phase := 'replay';
+    if v_start.replay_source <> 'cursor' then
+      perform rewind._announce_rewind(v_state.generation_id, v_state.stream_id, v_state.token, v_start.trigger_event_id,
+        v_start.snapshot_event_id);
+    end if;
 
   when 'replay' then
     v_limit := rewind._page_limit(v_state.events_to_fold, v_spacing, 10000);

@@ -12,6 +12,8 @@ create or replace function rewind._save_go_batch(
   p_applied_versions bigint[],
   p_events_applied bigint[],
   p_trigger_event_ids uuid[],
+  p_restore_event_ids uuid[],
+  p_events_folded bigint[],
   p_failed_stream_ids uuid[],
   p_errors text[],
   p_error_event_ids uuid[],
@@ -33,7 +35,7 @@ begin
   perform rewind._store_folds(
     v_generation, p_partition,
     row(p_stream_ids, p_models, p_first_event_ids, p_last_event_ids, p_applied_versions, p_events_applied,
-      p_trigger_event_ids, 0, p_failed_stream_ids, p_errors, p_error_event_ids, p_failed_trigger_event_ids,
+      p_trigger_event_ids, p_restore_event_ids, p_events_folded, p_failed_stream_ids, p_errors, p_error_event_ids, p_failed_trigger_event_ids,
       p_snapshot_stream_ids, p_snapshot_event_ids, p_snapshot_models, p_snapshot_applied_versions, p_snapshot_events_applied)::rewind.folds,
     rewind._perspective_options(v_generation.perspective_name));
   update rewind.perspective_partitions
@@ -43,6 +45,6 @@ end
 $function$;
 
 comment on function rewind._save_go_batch(
-  int, int, bigint, uuid[], jsonb[], uuid[], uuid[], bigint[], bigint[], uuid[], uuid[], text[], uuid[], uuid[],
+  int, int, bigint, uuid[], jsonb[], uuid[], uuid[], bigint[], bigint[], uuid[], uuid[], bigint[], uuid[], text[], uuid[], uuid[],
   uuid[], uuid[], jsonb[], bigint[], bigint[]
 ) is 'Writes what a worker folded of a batch.';

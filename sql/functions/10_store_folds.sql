@@ -14,6 +14,9 @@ declare
   v_counts rewind.fold_counts;
 begin
   if cardinality(array_remove(p_folds.trigger_event_ids, null)) > 0 then
+    if (p_options ->> 'narrate_inline_rewinds')::boolean then
+      perform rewind._narrate_repairs(p_generation, p_folds);
+    end if;
     delete from rewind.perspective_snapshots n
     using unnest(p_folds.stream_ids, p_folds.trigger_event_ids) l (stream_id, trigger_event_id)
     where n.generation_id = p_generation.generation_id and n.stream_id = l.stream_id and n.event_id >= l.trigger_event_id;
@@ -55,7 +58,7 @@ begin
       p_folds.error_event_ids, p_folds.failed_trigger_event_ids, p_options);
   end if;
   v_counts.streams := coalesce(cardinality(p_folds.stream_ids), 0);
-  v_counts.events := p_folds.events;
+  v_counts.events := coalesce((select sum(n) from unnest(p_folds.events_folded) n), 0);
   v_counts.failed := coalesce(cardinality(p_folds.failed_stream_ids), 0);
   return v_counts;
 end

@@ -2,10 +2,11 @@
 --   The model at p_applied_version is right whatever arrived after it, so it is written. What arrived meanwhile is folded on top if it
 --   is in order and little (SQL perspectives); else the flag that owes it stays: 32 with the new trigger if it is late again, 8 if the
 --   live path has passed it. Whoever clears a flag has seen, in a statement after the cursor was locked, that nothing is owed.
+-- A rewind (status 32) is put on record with the patch that it made, and published in $system, last of all.
 -- p_snapshot_event_id: where the replay was restored (a snapshot, or the cursor's own place); null: from the beginning.
 -- With p_error: nothing is written but the failure (error, attempts, backoff); flags stay, the lock is released.
 -- Options: worker; events_folded (in all passes); error, error_event_id (the model is the longest prefix that folds).
--- Locks: stream lock row, cursor. Errors: RW008 lock lost, RW013 incomplete (nothing written), RW014, RW018, RW020.
+-- Locks: stream lock row, cursor, partition of $system. Errors: RW008 lock lost, RW013 incomplete (nothing written), RW014, RW018, RW020.
 create or replace function rewind.complete_perspective_cursor_work(
   p_generation_id int,
   p_stream_id uuid,
@@ -30,6 +31,7 @@ declare
   v_after rewind.perspective_cursors;
   v_trigger uuid;
   v_replayed bigint := 0;
+  v_rewind rewind.perspective_rewinds;
   v_error constant text := coalesce(p_error, p_options ->> 'error');
 begin
   perform rewind._require_read_committed();
@@ -66,6 +68,9 @@ begin
     perform rewind._save_snapshots(v_generation, p_stream_id, p_snapshots, p_last_event_id, v_options);
     perform rewind._commit_prefix(v_generation, v_before, v_trigger, nullif(p_model, 'null'), p_last_event_id,
       p_applied_version, p_events_applied, v_lock.acquired_at);
+    update rewind.perspective_skips
+    set effective = true
+    where perspective_name = v_generation.perspective_name and stream_id = p_stream_id and not effective;
   end if;
   if v_error is not null then
     perform rewind._fail_replay(v_before, v_error, (p_options ->> 'error_event_id')::uuid, v_options);
@@ -84,9 +89,13 @@ begin
       v_lock.acquired_at, rewind._now(), case when v_error is null then 'completed' else 'failed' end, v_error,
       coalesce(p_options ->> 'worker', v_lock.owner), case when p_error is null then rewind._json_patch(v_before.model, v_after.model) end
     from rewind.streams s
-    where s.stream_id = p_stream_id;
+    where s.stream_id = p_stream_id
+    returning * into v_rewind;
   end if;
   delete from rewind.perspective_stream_locks where generation_id = p_generation_id and stream_id = p_stream_id;
+  if v_rewind.outcome = 'completed' then
+    perform rewind._narrate_rewind(v_rewind, v_after.last_event_id, v_lock.bracket_started_at);
+  end if;
   return next v_after;
 end
 $function$;
