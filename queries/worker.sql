@@ -48,6 +48,11 @@ select rewind.release_perspective_stream_lock(
 select * from rewind._begin_replay(
   p_generation_id => @generation_id, p_stream_id => @stream_id, p_to_version => sqlc.narg(to_version), p_full => @from_beginning);
 
+-- name: AnnounceRewind :exec
+select rewind._announce_rewind(
+  p_generation_id => @generation_id, p_stream_id => @stream_id, p_token => @token,
+  p_trigger_event_id => sqlc.narg(trigger_event_id), p_snapshot_event_id => sqlc.narg(snapshot_event_id));
+
 -- name: ReplayPage :one
 select p.*
 from rewind.perspective_generations g
@@ -85,6 +90,8 @@ select rewind._save_go_batch(
   p_first_event_ids => @first_event_ids::uuid[], p_last_event_ids => @last_event_ids::uuid[], p_applied_versions => @applied_versions::bigint[],
   p_events_applied => @events_applied::bigint[],
   p_trigger_event_ids => array_replace(@trigger_event_ids::uuid[], '00000000-0000-0000-0000-000000000000', null),
+  p_restore_event_ids => array_replace(@restore_event_ids::uuid[], '00000000-0000-0000-0000-000000000000', null),
+  p_events_folded => @events_folded::bigint[],
   p_failed_stream_ids => @failed_stream_ids::uuid[], p_errors => @errors::text[], p_error_event_ids => @error_event_ids::uuid[],
   p_failed_trigger_event_ids => array_replace(@failed_trigger_event_ids::uuid[], '00000000-0000-0000-0000-000000000000', null),
   p_snapshot_stream_ids => @snapshot_stream_ids::uuid[], p_snapshot_event_ids => @snapshot_event_ids::uuid[],

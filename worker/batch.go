@@ -149,7 +149,9 @@ func addFold(batch *db.SaveGoBatchParams, rows []db.RewindBatchEvent, result fol
 	batch.LastEventIds = append(batch.LastEventIds, *last.EventID)
 	batch.AppliedVersions = append(batch.AppliedVersions, version)
 	batch.EventsApplied = append(batch.EventsApplied, *first.EventsBefore+int64(len(rows)))
-	batch.TriggerEventIds = append(batch.TriggerEventIds, triggerOf(first))
+	batch.TriggerEventIds = append(batch.TriggerEventIds, orZero(first.TriggerEventID))
+	batch.RestoreEventIds = append(batch.RestoreEventIds, orZero(first.RestoreEventID))
+	batch.EventsFolded = append(batch.EventsFolded, int64(len(rows)))
 	for i, model := range result.snapshots {
 		batch.SnapshotStreamIds = append(batch.SnapshotStreamIds, *first.StreamID)
 		batch.SnapshotEventIds = append(batch.SnapshotEventIds, *rows[i].EventID)
@@ -163,15 +165,15 @@ func addFailure(batch *db.SaveGoBatchParams, first db.RewindBatchEvent, failed *
 	batch.FailedStreamIds = append(batch.FailedStreamIds, *first.StreamID)
 	batch.Errors = append(batch.Errors, failed.message)
 	batch.ErrorEventIds = append(batch.ErrorEventIds, failed.eventID)
-	batch.FailedTriggerEventIds = append(batch.FailedTriggerEventIds, triggerOf(first))
+	batch.FailedTriggerEventIds = append(batch.FailedTriggerEventIds, orZero(first.TriggerEventID))
 }
 
-// triggerOf returns the event for which a stream is late in the batch; the zero id if it isn't.
-func triggerOf(first db.RewindBatchEvent) uuid.UUID {
-	if first.TriggerEventID == nil {
+// orZero stands for null in arrays, whose elements can't be pointers.
+func orZero(id *uuid.UUID) uuid.UUID {
+	if id == nil {
 		return uuid.Nil
 	}
-	return *first.TriggerEventID
+	return *id
 }
 
 func orNull(model json.RawMessage) json.RawMessage {

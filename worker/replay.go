@@ -66,6 +66,15 @@ func (p *repair) begin(ctx context.Context, toVersion *int64, inFull bool) (*rep
 	case "full":
 		p.log.Warn("replaying in full", slog.Int64("events_to_replay", start.EventsToFold))
 	}
+	if start.ReplaySource != "cursor" {
+		err := p.query.AnnounceRewind(ctx, p.pool, db.AnnounceRewindParams{
+			GenerationID: p.claimed.GenerationID, StreamID: p.streamID, Token: p.claimed.Token,
+			TriggerEventID: start.TriggerEventID, SnapshotEventID: start.SnapshotEventID,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
 	return &replay{
 		repair:         p,
 		source:         start.ReplaySource,

@@ -31,6 +31,7 @@ type RewindBatchEvent struct {
 	TenantID       *string
 	Model          json.RawMessage
 	TriggerEventID *uuid.UUID
+	RestoreEventID *uuid.UUID
 	EventsBefore   *int64
 	StreamVersion  *int64
 	EventID        *uuid.UUID
@@ -99,7 +100,8 @@ type RewindFold struct {
 	AppliedVersions         []int64
 	EventsApplied           []int64
 	TriggerEventIds         []uuid.UUID
-	Events                  int64
+	RestoreEventIds         []uuid.UUID
+	EventsFolded            []int64
 	FailedStreamIds         []uuid.UUID
 	Errors                  []string
 	ErrorEventIds           []uuid.UUID
@@ -276,6 +278,8 @@ type RewindPerspectiveStreamLock struct {
 	ExpiresAt      time.Time
 	TriggerEventID *uuid.UUID
 	EventsBehind   int64
+	// Start of the bracket of rewinds of its stream; null: no rewind has begun.
+	BracketStartedAt *time.Time
 }
 
 // Shape: a record with the names of its tree, tenant and stream.

@@ -12,6 +12,31 @@ import (
 	"github.com/google/uuid"
 )
 
+const announceRewind = `-- name: AnnounceRewind :exec
+select rewind._announce_rewind(
+  p_generation_id => $1, p_stream_id => $2, p_token => $3,
+  p_trigger_event_id => $4, p_snapshot_event_id => $5)
+`
+
+type AnnounceRewindParams struct {
+	GenerationID    int32
+	StreamID        uuid.UUID
+	Token           int64
+	TriggerEventID  *uuid.UUID
+	SnapshotEventID *uuid.UUID
+}
+
+func (q *Queries) AnnounceRewind(ctx context.Context, db DBTX, arg AnnounceRewindParams) error {
+	_, err := db.Exec(ctx, announceRewind,
+		arg.GenerationID,
+		arg.StreamID,
+		arg.Token,
+		arg.TriggerEventID,
+		arg.SnapshotEventID,
+	)
+	return err
+}
+
 const applyPerspectiveBatch = `-- name: ApplyPerspectiveBatch :one
 select records_read, events_folded, streams, late, failed, next_offset, head_offset from rewind.apply_perspective_batch(
   p_perspective => $1, p_partition => $2, p_limit => $3, p_generation => $4)
@@ -343,7 +368,7 @@ func (q *Queries) ReadClaimed(ctx context.Context, db DBTX, arg ReadClaimedParam
 }
 
 const readGoBatch = `-- name: ReadGoBatch :many
-select from_offset, to_offset, head_offset, stream_id, stream_key, tenant_id, model, trigger_event_id, events_before, stream_version, event_id, event_type, payload, metadata, skipped, snapshot_due from rewind._read_go_batch(
+select from_offset, to_offset, head_offset, stream_id, stream_key, tenant_id, model, trigger_event_id, restore_event_id, events_before, stream_version, event_id, event_type, payload, metadata, skipped, snapshot_due from rewind._read_go_batch(
   p_generation_id => $1, p_partition => $2, p_limit => $3, p_max_bytes => $4)
 `
 
@@ -377,6 +402,7 @@ func (q *Queries) ReadGoBatch(ctx context.Context, db DBTX, arg ReadGoBatchParam
 			&i.TenantID,
 			&i.Model,
 			&i.TriggerEventID,
+			&i.RestoreEventID,
 			&i.EventsBefore,
 			&i.StreamVersion,
 			&i.EventID,
@@ -549,12 +575,14 @@ select rewind._save_go_batch(
   p_first_event_ids => $6::uuid[], p_last_event_ids => $7::uuid[], p_applied_versions => $8::bigint[],
   p_events_applied => $9::bigint[],
   p_trigger_event_ids => array_replace($10::uuid[], '00000000-0000-0000-0000-000000000000', null),
-  p_failed_stream_ids => $11::uuid[], p_errors => $12::text[], p_error_event_ids => $13::uuid[],
-  p_failed_trigger_event_ids => array_replace($14::uuid[], '00000000-0000-0000-0000-000000000000', null),
-  p_snapshot_stream_ids => $15::uuid[], p_snapshot_event_ids => $16::uuid[],
-  p_snapshot_models => array_replace($17::jsonb[], 'null', null),
-  p_snapshot_applied_versions => $18::bigint[],
-  p_snapshot_events_applied => $19::bigint[])
+  p_restore_event_ids => array_replace($11::uuid[], '00000000-0000-0000-0000-000000000000', null),
+  p_events_folded => $12::bigint[],
+  p_failed_stream_ids => $13::uuid[], p_errors => $14::text[], p_error_event_ids => $15::uuid[],
+  p_failed_trigger_event_ids => array_replace($16::uuid[], '00000000-0000-0000-0000-000000000000', null),
+  p_snapshot_stream_ids => $17::uuid[], p_snapshot_event_ids => $18::uuid[],
+  p_snapshot_models => array_replace($19::jsonb[], 'null', null),
+  p_snapshot_applied_versions => $20::bigint[],
+  p_snapshot_events_applied => $21::bigint[])
 `
 
 type SaveGoBatchParams struct {
@@ -568,6 +596,8 @@ type SaveGoBatchParams struct {
 	AppliedVersions         []int64
 	EventsApplied           []int64
 	TriggerEventIds         []uuid.UUID
+	RestoreEventIds         []uuid.UUID
+	EventsFolded            []int64
 	FailedStreamIds         []uuid.UUID
 	Errors                  []string
 	ErrorEventIds           []uuid.UUID
@@ -591,6 +621,8 @@ func (q *Queries) SaveGoBatch(ctx context.Context, db DBTX, arg SaveGoBatchParam
 		arg.AppliedVersions,
 		arg.EventsApplied,
 		arg.TriggerEventIds,
+		arg.RestoreEventIds,
+		arg.EventsFolded,
 		arg.FailedStreamIds,
 		arg.Errors,
 		arg.ErrorEventIds,
