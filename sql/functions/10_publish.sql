@@ -8,8 +8,7 @@ begin
   if p_tree_name = '$system' then
     return;
   end if;
-  perform from rewind.append_events('$system', p_stream_key, jsonb_build_array(jsonb_build_object(
-    'type', p_type, 'payload', p_payload, 'metadata', jsonb '{"principal": "system", "tenants": "all", "audit": "exclude"}')));
+  perform from rewind.publish_system_event(p_type, p_stream_key, p_payload);
 exception when others then
   raise debug 'system event % was not published: %', p_type, sqlerrm;
 end

@@ -9,9 +9,9 @@ declare
   v_writer constant text[] := array[
     'append_batch', 'append_events', 'event_id', 'event_time', 'lock_streams', 'stream_id', 'uuidv7'];
   v_worker constant text[] := v_reader || array[
-    'advance_feed_consumer', 'append_events', 'apply_perspective_batch', 'catch_up', 'claim_feed_consumer', 'claim_perspective_rewinds',
+    'advance_feed_consumer', 'apply_perspective_batch', 'catch_up', 'claim_feed_consumer', 'claim_perspective_rewinds',
     'claim_perspective_stream_lock', 'complete_perspective_cursor_work', 'create_feed_consumer', 'drop_feed_consumer',
-    'register_perspective', 'release_perspective_stream_lock', 'renew_perspective_stream_lock', 'request_perspective_rewind',
+    'publish_system_event', 'register_perspective', 'release_perspective_stream_lock', 'renew_perspective_stream_lock', 'request_perspective_rewind',
     'retry_perspective_stream', 'store_perspective_events'];
   v_admin constant text[] := v_writer || v_worker || array[
     'create_perspective', 'create_tree', 'drop_perspective', 'pause_perspective', 'prune_perspective_snapshots', 'repartition_tree', 'repoint_tree',
