@@ -266,6 +266,13 @@ func TestPerspective(t *testing.T) {
 	exec(t, pool, `select rewind.append_events('t', 'a', '[{"type": "poison"}]')`)
 	exec(t, pool, `call rewind.catch_up('tally')`)
 	runCommand(t, exitDone, "perspective", "retry", "tally", "a", database)
+	poison := rowsOf(t, pool, `select event_id::text from rewind.wal where event_type = 'poison'`)[0]
+	runCommand(t, exitUsage, "perspective", "skip", "tally", "a", poison, database)
+	runCommand(t, exitDone, "perspective", "skip", "tally", "a", poison, "--reason=poisoned", database)
+	exec(t, pool, `call rewind.catch_up('tally')`)
+	if s := state(cursorOfA); s != `2 {"n": 2}` {
+		t.Error("a skipped event leaves cursor", s)
+	}
 
 	runCommand(t, exitDone, "perspective", "drop", "ups", database)
 	runCommand(t, exitFailed, "perspective", "drop", "ups", database)

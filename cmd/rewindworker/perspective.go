@@ -18,6 +18,7 @@ type perspectiveCmd struct {
 	Reset  perspectiveResetCmd  `cmd:"" help:"Take a stream's model away and build it anew."`
 	Rewind perspectiveRewindCmd `cmd:"" help:"Ask for a replay of a stream from its beginning; its model stays until then."`
 	Retry  perspectiveRetryCmd  `cmd:"" help:"Let a failed stream be tried again at once."`
+	Skip   perspectiveSkipCmd   `cmd:"" help:"Leave an event out of a stream's model, for good."`
 }
 
 type perspectiveCreateCmd struct {
@@ -195,6 +196,18 @@ func (c *perspectiveRetryCmd) Run(ctx context.Context, g *globals) error {
 	}
 	_, err = fmt.Fprintf(g.stdout, "done: stream %s of perspective %s will be tried again\n", c.Stream, c.Name)
 	return err
+}
+
+type perspectiveSkipCmd struct {
+	streamArgs
+	Event  string `arg:"" help:"Event id."`
+	Reason string `required:"" placeholder:"TEXT" help:"Why, for the record."`
+}
+
+func (c *perspectiveSkipCmd) Run(ctx context.Context, g *globals) error {
+	return g.act(ctx, fmt.Sprintf("event %s is left out of stream %s of perspective %s", c.Event, c.Stream, c.Name),
+		`select rewind.skip_perspective_event(p_perspective => $1, p_stream => $2, p_event_id => $3::text::uuid, p_reason => $4, p_options => $5)`,
+		c.Name, c.Stream, c.Event, c.Reason, map[string]string{"tenant_id": c.Tenant})
 }
 
 // act runs a statement that does what is said.
