@@ -356,3 +356,42 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// Behind a pooler that knows no prepared statements pgx must not ask for the types of parameters.
+func TestWithoutPreparedStatements(t *testing.T) {
+	t.Parallel()
+	database, pool := newCounted(t)
+	separator := "?"
+	if strings.Contains(database, separator) {
+		separator = "&"
+	}
+	database += separator + "default_query_exec_mode=exec"
+	file := writeLines(t, `{"stream":"a","type":"x","time":1}`, `{"stream":"a","tenant_id":"other","type":"poison","time":1}`)
+	for _, args := range [][]string{
+		{"migrate"},
+		{"perspective", "create", "more", "--tree=t", "--apply=app.tally", "--event-type=x", "--option=max_attempts=1"},
+		{"import", "--tree=t", file},
+		{"import", "--tree=u", writeLines(t, `{"stream":"a","type":"x","event_id":"01890a5d-ac96-774b-bcce-b302099a8057"}`)},
+		{"run", "--until-idle", "--perspective=more"},
+		{"options", "--perspective=more", "set", "debounce_window=0s"},
+		{"options", "--tree=t", "set", "max_clock_skew=2m"},
+		{"perspective", "list"},
+		{"perspective", "rewind", "more", "a"},
+		{"perspective", "reset", "more", "a"},
+		{"perspective", "pause", "more"},
+		{"perspective", "resume", "more"},
+		{"run", "--until-idle", "--perspective=more"},
+		{"status"},
+		{"rewinds"},
+		{"verify", "more"},
+		{"verify", "more", "--stream=a"},
+		{"perspective", "drop", "more"},
+	} {
+		runCommand(t, exitDone, append(args, database)...)
+	}
+	exec(t, pool, `call rewind.catch_up('tally')`)
+	failed := rowsOf(t, pool, `select event_id::text from rewind.wal where event_type = 'poison'`)[0]
+	runCommand(t, exitDone, "perspective", "retry", "tally", "a", "--tenant=other", database)
+	runCommand(t, exitDone, "perspective", "skip", "tally", "a", failed, "--tenant=other", "--reason=poisoned", database)
+	runCommand(t, exitFailed, "doctor", database) // no live worker folds what is to be retried
+}

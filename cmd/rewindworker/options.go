@@ -111,7 +111,7 @@ func (c *optionsCmd) change(ctx context.Context, g *globals, options map[string]
 }
 
 func setOptions(ctx context.Context, pool *pgxpool.Pool, options map[string]json.RawMessage, perspective, tree *string) error {
-	_, err := pool.Exec(ctx, `select rewind.set_options(p_options => $1, p_perspective => $2, p_tree => $3)`, options, perspective, tree)
+	_, err := pool.Exec(ctx, `select rewind.set_options(p_options => $1, p_perspective => $2, p_tree => $3)`, jsonText(options), perspective, tree)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -31,6 +32,18 @@ func printLines[T any](g *globals, all []T) error {
 	}
 	return nil
 }
+
+// jsonText is a value for a parameter of type jsonb: as text, which goes in every execution mode of pgx.
+func jsonText(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // only what can be JSON is given
+	}
+	return string(text)
+}
+
+// tenantOption is the option of functions that take a stream.
+func tenantOption(tenant string) string { return jsonText(map[string]string{"tenant_id": tenant}) }
 
 // note tells people something beside a result; in JSON it has no place.
 func (g *globals) note(format string, args ...any) {

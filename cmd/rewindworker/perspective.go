@@ -52,7 +52,7 @@ func (c *perspectiveCreateCmd) Run(ctx context.Context, g *globals) error {
 	_, err = pool.Exec(ctx, `
 		select rewind.create_perspective(p_name => $1, p_tree => $2, p_apply => $3::text::regprocedure, p_event_types => $4::text[],
 		  p_initial => $5, p_version => $6, p_options => $7)`,
-		c.Name, c.Tree, apply, c.EventType, json.RawMessage(c.Initial), c.Version, options)
+		c.Name, c.Tree, apply, c.EventType, c.Initial, c.Version, jsonText(options))
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ type streamArgs struct {
 func (a streamArgs) act(ctx context.Context, g *globals, what, function string) error {
 	return g.act(ctx, fmt.Sprintf("stream %s of perspective %s %s", a.Stream, a.Name, what),
 		`select `+function+`(p_perspective => $1, p_stream => $2, p_options => $3)`,
-		a.Name, a.Stream, map[string]string{"tenant_id": a.Tenant})
+		a.Name, a.Stream, tenantOption(a.Tenant))
 }
 
 type perspectiveResetCmd struct{ streamArgs }
@@ -187,7 +187,7 @@ func (c *perspectiveRetryCmd) Run(ctx context.Context, g *globals) error {
 	var failed bool
 	err = pool.QueryRow(ctx, `
 		select status & 4 <> 0 from rewind.retry_perspective_stream(p_perspective => $1, p_stream => $2, p_options => $3)`,
-		c.Name, c.Stream, map[string]string{"tenant_id": c.Tenant}).Scan(&failed)
+		c.Name, c.Stream, tenantOption(c.Tenant)).Scan(&failed)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ type perspectiveSkipCmd struct {
 func (c *perspectiveSkipCmd) Run(ctx context.Context, g *globals) error {
 	return g.act(ctx, fmt.Sprintf("event %s is left out of stream %s of perspective %s", c.Event, c.Stream, c.Name),
 		`select rewind.skip_perspective_event(p_perspective => $1, p_stream => $2, p_event_id => $3::text::uuid, p_reason => $4, p_options => $5)`,
-		c.Name, c.Stream, c.Event, c.Reason, map[string]string{"tenant_id": c.Tenant})
+		c.Name, c.Stream, c.Event, c.Reason, tenantOption(c.Tenant))
 }
 
 // act runs a statement that does what is said.

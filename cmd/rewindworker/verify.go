@@ -57,14 +57,12 @@ func verifyTargets(ctx context.Context, db querier, perspective string) ([]verif
 // verify returns what is wrong with a perspective, or with one stream of it.
 func verify(ctx context.Context, pool *pgxpool.Pool, perspective, stream, tenant string) ([]verifyProblem, error) {
 	var key *string
-	options := map[string]string{}
 	if stream != "" {
 		key = &stream
-		options["tenant_id"] = tenant
 	}
 	return queryRows[verifyProblem](ctx, pool, `
 		select perspective_name, stream_key, problem, expected, actual, applied_version
-		from rewind.verify_perspective(p_perspective => $1, p_stream => $2, p_options => $3)`, perspective, key, options)
+		from rewind.verify_perspective(p_perspective => $1, p_stream => $2, p_options => $3)`, perspective, key, tenantOption(tenant))
 }
 
 func (c *verifyCmd) Run(ctx context.Context, g *globals) error {
