@@ -1,5 +1,5 @@
 -- Cursors whose repair is due, oldest debt first. Late ones (32) when the debounce has ended and the stream has paid for its last
--- rewind; failed ones (4) at retry_at, parked ones never; ones that only owe (8) at once. p_impatient waits for none of it.
+-- rewind (and, with defer_ratio, when enough of the replay is owed, or the model has been stale for long); failed ones (4) at retry_at, parked ones never; ones that only owe (8) at once. p_impatient waits for none of it.
 create or replace function rewind._due_rewinds(
   p_limit int, p_perspectives text[], p_generations int[], p_impatient boolean default false, p_except uuid[] default '{}'
 ) returns setof rewind.due_rewind
@@ -24,12 +24,17 @@ begin
         or (
           least(c.rewind_flagged_at + %L::interval, c.rewind_first_flagged_at + %L::interval) <= $1
           and coalesce(c.last_rewind_at + c.last_rewind_ms * (1 / %L::double precision - 1) * interval '1 millisecond', '-infinity') <= $1
+          %s
         )
       )
       and c.stream_id <> all ($3)
     $sql$,
     g.perspective_name, g.model_table, o.options ->> 'rewind_enabled', o.options ->> 'debounce_window',
-    o.options ->> 'max_debounce_window', o.options ->> 'rewind_share'),
+    o.options ->> 'max_debounce_window', o.options ->> 'rewind_share',
+    case when o.options ->> 'defer_ratio' is not null then format(
+      'and (c.rewind_first_flagged_at + %L::interval <= $1 or rewind._is_worthwhile(c, %L))',
+      o.options ->> 'max_staleness', o.options ->> 'defer_ratio')
+    end),
     ' union all ')
   into v_selects
   from rewind.perspectives p
