@@ -106,3 +106,39 @@ select * from rewind._read_replay(
 
 -- name: CheckModel :exec
 select @model::jsonb;
+
+-- name: ScanFlagged :one
+select * from rewind._scan_flagged(
+  p_perspectives => sqlc.narg(perspectives)::text[], p_go_perspectives => @go_perspectives::jsonb, p_until => sqlc.narg(until));
+
+-- name: ClaimFlagged :many
+select * from rewind._claim_rewinds(
+  p_worker => @worker, p_limit => @rewind_limit, p_perspectives => null,
+  p_generations => rewind._worker_generations(
+    p_perspectives => sqlc.narg(perspectives)::text[], p_go_perspectives => @go_perspectives::jsonb),
+  p_impatient => true, p_except => @except_stream_ids::uuid[]);
+
+-- name: ReadLag :many
+select g.perspective_name,
+  sum(lag.records)::bigint as lag_records,
+  max(lag.seconds)::double precision as lag_seconds,
+  sum(owed.flagged)::bigint as flagged,
+  sum(owed.parked)::bigint as parked,
+  max(owed.oldest)::double precision as oldest_debt
+from rewind.perspective_generations g
+cross join lateral (
+  select coalesce(sum(u.head_offset - u.next_offset), 0) as records,
+    coalesce(extract(epoch from rewind._now() - min(w.appended_at)), 0) as seconds
+  from rewind._unread_partitions(g.generation_id) u
+  join rewind.wal w on w.tree_id = g.tree_id and w.wal_partition = u.wal_partition and w.wal_offset = u.next_offset
+) lag
+cross join lateral (
+  select
+    count(*) filter (where c.status & 32 <> 0) as flagged,
+    count(*) filter (where c.status & 4 <> 0 and c.retry_at is null) as parked,
+    coalesce(extract(epoch from rewind._now() - min(c.rewind_first_flagged_at)), 0) as oldest
+  from rewind.perspective_cursors c
+  where c.generation_id = g.generation_id and c.status & 44 <> 0
+) owed
+where g.state in ('active', 'building')
+group by g.perspective_name;

@@ -132,7 +132,7 @@ func (r *runner) checkModels(ctx context.Context, result folded, rows []db.Rewin
 func isDataError(err error) bool { return strings.HasPrefix(sqlState(err), "22") }
 
 func (r *runner) logFailedFold(item db.RewindWork, event db.RewindBatchEvent, failed *foldError) {
-	r.log.Error("fold failed, will be tried again", streamAttrs(item.PerspectiveName, *event.StreamID, *event.StreamKey),
+	r.perspectiveLog.Error("fold failed, will be tried again", streamAttrs(item.PerspectiveName, *event.StreamID, *event.StreamKey),
 		slog.String("event_id", failed.eventID.String()), slog.String("error", failed.message), slog.String("stack", failed.stack))
 }
 

@@ -1,7 +1,10 @@
 package worker
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -11,10 +14,86 @@ const (
 	logLockNotAcquired = 43
 	logRewindRequired  = 52
 	logRewindCompleted = 53
+	logScanStarted     = 54
+	logScanCompleted   = 55
+	logScanFailed      = 56
+	logNothingFlagged  = 57
 	logRewindFailed    = 58
 )
 
-const categoryWorker = "PerspectiveWorker"
+// Categories of log entries. The option log_level has a level for each.
+const (
+	categoryWorker      = "Worker"
+	categoryPerspective = "PerspectiveWorker"
+	categoryStartupScan = "PerspectiveStartupScan"
+)
+
+// category logs with a level of its own.
+type category struct {
+	*slog.Logger
+	name  string
+	level *slog.LevelVar
+}
+
+func newCategory(logger *slog.Logger, name string) category {
+	level := new(slog.LevelVar)
+	handler := levelHandler{logger.Handler(), level}
+	return category{slog.New(handler).With(slog.String("category", name)), name, level}
+}
+
+// levelHandler passes on what has at least a level.
+type levelHandler struct {
+	slog.Handler
+	level slog.Leveler
+}
+
+func (h levelHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= h.level.Level() && h.Handler.Enabled(ctx, level)
+}
+
+func (h levelHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return levelHandler{h.Handler.WithAttrs(attrs), h.level}
+}
+
+func (h levelHandler) WithGroup(name string) slog.Handler {
+	return levelHandler{h.Handler.WithGroup(name), h.level}
+}
+
+// logLevels are read from text like "info,PerspectiveWorker=warn": the level of all categories, and those of single ones.
+type logLevels struct {
+	general slog.Level
+	of      map[string]slog.Level
+}
+
+func (l *logLevels) UnmarshalText(text []byte) error {
+	general, rest, _ := strings.Cut(string(text), ",")
+	if err := l.general.UnmarshalText([]byte(general)); err != nil {
+		return fmt.Errorf("log level: %w", err)
+	}
+	l.of = map[string]slog.Level{}
+	for part := range strings.SplitSeq(rest, ",") {
+		name, text, _ := strings.Cut(part, "=")
+		if name == "" {
+			continue
+		}
+		var level slog.Level
+		if err := level.UnmarshalText([]byte(text)); err != nil {
+			return fmt.Errorf("log level of %s: %w", name, err)
+		}
+		l.of[name] = level
+	}
+	return nil
+}
+
+func (l *logLevels) apply(to ...category) {
+	for _, c := range to {
+		level, ok := l.of[c.name]
+		if !ok {
+			level = l.general
+		}
+		c.level.Set(level)
+	}
+}
 
 // streamAttrs say which stream of which perspective an entry is about.
 func streamAttrs(perspective string, streamID uuid.UUID, streamKey string) slog.Attr {

@@ -8,8 +8,15 @@ import (
 
 // options are those of the installation that a worker obeys, as of its last heartbeat.
 type options struct {
-	MaxConcurrentRewinds int `json:"max_concurrent_rewinds"`
+	MaxConcurrentRewinds int       `json:"max_concurrent_rewinds"`
+	StartupScanEnabled   bool      `json:"startup_scan_enabled"`
+	StartupRewindMode    string    `json:"startup_rewind_mode"`
+	SpansEnabled         bool      `json:"spans_enabled"`
+	LogLevel             logLevels `json:"log_level"`
 }
+
+// startupBlocking is the startup_rewind_mode in which a worker repairs what is flagged before it does anything else.
+const startupBlocking = "blocking"
 
 // perspectiveOptions are those of a perspective that its repairs obey.
 type perspectiveOptions struct {

@@ -7,6 +7,8 @@ import (
 	"math/bits"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/rewindpg/rewind/internal/db"
 )
@@ -20,10 +22,16 @@ const (
 	maxGoPageBytes  = 4 << 20
 )
 
+// Where a replay starts; else at the cursor, if nothing that it owes is late.
+const (
+	sourceSnapshot = "snapshot"
+	sourceFull     = "full"
+)
+
 // replay folds the prefix of a stream up to a version, in chronology, from a restore point on; no transaction is open meanwhile.
 type replay struct {
 	*repair
-	source         string // snapshot, cursor or full
+	source         string
 	restoreEventID *uuid.UUID
 	headVersion    int64
 	model          json.RawMessage
@@ -60,10 +68,16 @@ func (p *repair) begin(ctx context.Context, toVersion *int64, inFull bool) (*rep
 	if err != nil {
 		return nil, err
 	}
+	p.span.restored(start.ReplaySource)
+	if p.flagged && !p.begun {
+		p.telemetry.rewinds.Add(ctx, 1, ofPerspective(p.claimed.PerspectiveName), metric.WithAttributes(
+			attribute.Bool("has_snapshot", start.ReplaySource == sourceSnapshot), attribute.String("path", "locked")))
+	}
+	p.begun = true
 	switch start.ReplaySource {
-	case "snapshot":
+	case sourceSnapshot:
 		p.log.Warn("restoring snapshot", eventAttr("snapshot_event_id", start.SnapshotEventID), slog.Int64("events_to_replay", start.EventsToFold))
-	case "full":
+	case sourceFull:
 		p.log.Warn("replaying in full", slog.Int64("events_to_replay", start.EventsToFold))
 	}
 	if start.ReplaySource != "cursor" {

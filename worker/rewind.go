@@ -23,37 +23,54 @@ var (
 	errLockLost = errors.New("the stream lock is lost")
 )
 
-// claimRewinds takes the stream locks of up to limit due rewinds.
-func (r *runner) claimRewinds(ctx context.Context, limit int) ([]db.RewindClaimedRewind, error) {
-	return r.query.ClaimPerspectiveRewinds(ctx, inTransaction(r.pool), db.ClaimPerspectiveRewindsParams{
-		Worker:         r.config.Name,
-		RewindLimit:    int32(limit),
-		Perspectives:   r.config.Perspectives,
-		GoPerspectives: r.versions,
+// claimRewinds takes the stream locks of up to limit due rewinds; at a startup scan first of flagged streams that are not due yet.
+func (r *runner) claimRewinds(ctx context.Context, limit int, scan *startupScan) (claimed []db.RewindClaimedRewind, err error) {
+	if scan != nil {
+		claimed, err = r.query.ClaimFlagged(ctx, inTransaction(r.pool), db.ClaimFlaggedParams{
+			Worker: r.config.Name, RewindLimit: int32(limit), Perspectives: r.config.Perspectives, GoPerspectives: r.versions,
+			ExceptStreamIds: scan.failed,
+		})
+		if limit -= len(claimed); limit == 0 || err != nil {
+			return claimed, err
+		}
+	}
+	due, err := r.query.ClaimPerspectiveRewinds(ctx, inTransaction(r.pool), db.ClaimPerspectiveRewindsParams{
+		Worker: r.config.Name, RewindLimit: int32(limit), Perspectives: r.config.Perspectives, GoPerspectives: r.versions,
 	})
+	return append(claimed, due...), err
 }
 
-// rewind repairs a claimed stream. A failure is recorded and is that stream's alone; a repair that is given up leaves nothing behind.
-func (r *runner) rewind(ctx context.Context, claimed db.RewindClaimedRewind) {
+// outcome of a repair.
+type outcome int
+
+const (
+	repaired outcome = iota
+	failed           // and recorded
+	givenUp          // nothing is left behind
+)
+
+// rewind repairs a claimed stream. A failure is recorded and is that stream's alone.
+func (r *runner) rewind(ctx context.Context, claimed db.RewindClaimedRewind) outcome {
 	p := &repair{
 		runner: r, claimed: claimed, streamID: *claimed.StreamID, started: time.Now(),
-		log: r.log.With(streamAttrs(claimed.PerspectiveName, *claimed.StreamID, claimed.StreamKey)),
+		log: r.perspectiveLog.With(streamAttrs(claimed.PerspectiveName, *claimed.StreamID, claimed.StreamKey)),
 	}
 	err := p.run(ctx)
 	switch {
+	case err == nil && p.failed == nil:
+		return repaired
 	case err == nil:
-		return
+		return failed
 	case errors.Is(err, errLockLost):
 		p.log.Warn("stream lock lost, leaving the repair to its new holder")
-		return
+		return givenUp
 	case errors.Is(err, errStopped), errors.Is(err, pgx.ErrNoRows), ctx.Err() != nil, isOutOfReach(err):
 		p.log.Debug("repair given up", slog.Any("reason", err))
-	default:
-		if p.recordFailure(ctx, err) {
-			return
-		}
+	case p.recordFailure(ctx, err):
+		return failed
 	}
 	p.releaseLock(ctx)
+	return givenUp
 }
 
 // repair of one stream: an unlocked replay, and a completion that writes its result.
@@ -65,6 +82,9 @@ type repair struct {
 	log      *slog.Logger
 	started  time.Time
 	options  perspectiveOptions
+	flagged  bool // it is a rewind; else a retry, or catching up
+	span     rewindSpan
+	begun    bool
 	folded   int64      // events, over all passes
 	failed   *foldError // of a longer prefix than the one that is replayed
 }
@@ -80,16 +100,20 @@ func (p *repair) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.tenantID = read.TenantID
+	p.tenantID, p.flagged = read.TenantID, read.Flagged
 	if p.options, err = parseOptions[perspectiveOptions](read.Options); err != nil {
 		return err
 	}
-	if read.Flagged {
+	if p.flagged {
 		p.log.Warn("rewind required", logID(logRewindRequired), eventAttr("cursor_event_id", p.claimed.LastEventID),
 			eventAttr("trigger_event_id", p.claimed.TriggerEventID), slog.Int64("events_behind", p.claimed.EventsBehind))
+		p.telemetry.eventsBehind.Record(ctx, p.claimed.EventsBehind, ofPerspective(p.claimed.PerspectiveName))
 	}
+	ctx, p.span = p.startSpan(ctx, p.claimed, p.flagged)
+	defer p.span.End()
 	ctx, stopKeeping := p.keepLock(ctx)
 	defer stopKeeping()
+
 	result, err := p.replayAndComplete(ctx)
 	switch {
 	case sqlState(err) == "RW008", err != nil && errors.Is(context.Cause(ctx), errLockLost):
@@ -97,14 +121,32 @@ func (p *repair) run(ctx context.Context) error {
 	case err != nil:
 		return err
 	case p.failed != nil:
-		p.logFailure(p.failed.message)
-	case read.Flagged:
-		p.log.Warn("rewind completed", logID(logRewindCompleted), slog.Int64("events_replayed", result.folded),
-			slog.Int64("duration_ms", time.Since(p.started).Milliseconds()), slog.String("replay_source", result.source))
+		p.reportFailure(ctx, p.failed.message)
 	default:
-		p.log.Info("stream caught up", slog.Int64("events_folded", result.folded))
+		p.report(ctx, result)
 	}
 	return nil
+}
+
+func (p *repair) report(ctx context.Context, result *replay) {
+	if !p.flagged {
+		p.log.Info("stream caught up", slog.Int64("events_folded", result.folded))
+		return
+	}
+	took := time.Since(p.started)
+	p.log.Warn("rewind completed", logID(logRewindCompleted), slog.Int64("events_replayed", result.folded),
+		slog.Int64("duration_ms", took.Milliseconds()), slog.String("replay_source", result.source))
+	p.span.completed(result.folded)
+	of := ofPerspective(p.claimed.PerspectiveName)
+	p.telemetry.duration.Record(ctx, milliseconds(took), of)
+	p.telemetry.eventsReplayed.Record(ctx, result.folded, of)
+}
+
+func (p *repair) reportFailure(ctx context.Context, message string) {
+	p.log.Error("rewind failed, will be tried again", logID(logRewindFailed), eventAttr("trigger_event_id", p.claimed.TriggerEventID),
+		slog.String("error", message))
+	p.span.failed(message)
+	p.telemetry.errors.Add(ctx, 1, ofPerspective(p.claimed.PerspectiveName))
 }
 
 // replayAndComplete replays the stream and writes the result. Where the fold fails, that is the longest prefix that folds, and the
@@ -191,18 +233,13 @@ func (p *repair) write(ctx context.Context, params db.CompleteCursorWorkParams, 
 
 // recordFailure records that a repair failed for another reason than its fold; false if that failed too.
 func (p *repair) recordFailure(ctx context.Context, err error) bool {
-	p.logFailure(err.Error())
 	message := err.Error()
+	p.reportFailure(ctx, message)
 	if err := p.write(ctx, db.CompleteCursorWorkParams{Error: &message}, completionOptions{EventsFolded: p.folded}); err != nil {
 		p.log.Warn("failure not recorded", slog.Any("error", err))
 		return false
 	}
 	return true
-}
-
-func (p *repair) logFailure(message string) {
-	p.log.Error("rewind failed, will be tried again", logID(logRewindFailed), eventAttr("trigger_event_id", p.claimed.TriggerEventID),
-		slog.String("error", message))
 }
 
 // keepLock renews the stream lock until stop is called. The context that it returns ends when the lock is lost.

@@ -64,6 +64,7 @@ type runner struct {
 	claiming bool
 	rewinds  int            // being replayed
 	deferred map[int64]bool // tokens of foreign locks that were logged
+	scan     *startupScan   // while it blocks
 }
 
 func (w *Worker) run(ctx context.Context, untilIdle bool) error {
@@ -105,12 +106,21 @@ func (w *Worker) runUntil(ctx context.Context, untilIdle bool) error {
 	if err := r.announce(graceful); err != nil {
 		return err
 	}
+	observing, err := r.observe()
+	if err != nil {
+		return fmt.Errorf("observe the lag: %w", err)
+	}
+	r.scanAtStart(graceful)
+	defer r.ready.Store(false)
 	var beating sync.WaitGroup
 	stopBeating := make(chan struct{})
 	beating.Go(func() { r.beat(graceful, stopBeating) })
 	err = r.loop(graceful)
 	close(stopBeating)
 	beating.Wait()
+	if unregisterErr := observing.Unregister(); unregisterErr != nil {
+		w.log.Warn("the lag is still observed", slog.Any("error", unregisterErr))
+	}
 	if forgetErr := w.query.ForgetWorker(graceful, w.pool, w.config.Name); forgetErr != nil {
 		w.log.Warn("this worker stays listed until it counts as dead", slog.Any("error", forgetErr))
 	}
@@ -162,6 +172,7 @@ func (r *runner) heartbeat(ctx context.Context) error {
 		return err
 	}
 	r.options.Store(&o)
+	o.LogLevel.apply(r.log, r.perspectiveLog, r.scanLog)
 	return nil
 }
 
@@ -235,14 +246,16 @@ func (r *runner) poll(ctx context.Context) (idle bool) {
 		longest = min(longest, max(idlePollInterval, r.config.PollInterval))
 	}
 	r.delay = min(2*r.delay, longest)
+	if r.scan != nil {
+		r.pollScan(ctx)
+		return false
+	}
 	work, err := r.query.FindWork(ctx, r.pool, db.FindWorkParams{Perspectives: r.config.Perspectives, GoPerspectives: r.versions})
 	if err == nil && r.untilIdle && len(work) == 0 && r.inFlight == 0 {
 		idle, err = r.isIdle(ctx)
 	}
 	if err != nil {
-		r.failures++
 		r.pollFailed(ctx, err)
-		r.schedule(backoff(r.failures, retryDelayMin, retryDelayMax))
 		return false
 	}
 	r.failures = 0
@@ -255,9 +268,11 @@ func (r *runner) poll(ctx context.Context) (idle bool) {
 func (r *runner) take(work []db.RewindWork) {
 	r.queue = r.queue[:0]
 	r.due = false
+	deferred := map[int64]bool{}
 	for _, item := range work {
 		switch {
 		case item.HeldBy != nil:
+			deferred[*item.HeldToken] = true
 			r.logDeferred(item)
 		case item.StreamID != nil:
 			r.due = true
@@ -265,6 +280,7 @@ func (r *runner) take(work []db.RewindWork) {
 			r.queue = append(r.queue, item)
 		}
 	}
+	r.deferred = deferred
 }
 
 func partitionOf(item db.RewindWork) partition {
@@ -276,8 +292,7 @@ func (r *runner) logDeferred(item db.RewindWork) {
 	if r.deferred[*item.HeldToken] {
 		return
 	}
-	r.deferred[*item.HeldToken] = true
-	r.log.Warn("stream lock not acquired, deferring", logID(logLockNotAcquired),
+	r.perspectiveLog.Warn("stream lock not acquired, deferring", logID(logLockNotAcquired),
 		streamAttrs(item.PerspectiveName, *item.StreamID, *item.StreamKey), slog.String("held_by", *item.HeldBy))
 }
 
@@ -293,6 +308,8 @@ func (r *runner) isIdle(ctx context.Context) (bool, error) {
 }
 
 func (r *runner) pollFailed(ctx context.Context, err error) {
+	r.failures++
+	r.schedule(backoff(r.failures, retryDelayMin, retryDelayMax))
 	r.log.Warn("looking for work failed, trying again", slog.Any("error", err), slog.Int("attempt", r.failures))
 	r.endIfHopeless(ctx, err, r.failures)
 }
@@ -407,8 +424,9 @@ func (r *runner) startRewinds(ctx context.Context) {
 		return
 	}
 	r.claiming = true
+	scan := r.scan.copy()
 	r.spawn(func() func() {
-		claimed, err := r.claimRewinds(ctx, free)
+		claimed, err := r.claimRewinds(ctx, free, scan)
 		return func() {
 			r.claiming = false
 			r.due = len(claimed) == free
@@ -418,10 +436,15 @@ func (r *runner) startRewinds(ctx context.Context) {
 			for _, c := range claimed {
 				r.rewinds++
 				r.spawn(func() func() {
-					r.rewind(ctx, c)
+					result := r.rewind(ctx, c)
 					return func() {
 						r.rewinds--
-						r.progressed(true)
+						if result != givenUp {
+							r.progressed(true)
+						}
+						if result == failed && r.scan != nil {
+							r.scan.failed = append(r.scan.failed, *c.StreamID)
+						}
 					}
 				})
 			}

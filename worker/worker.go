@@ -14,9 +14,13 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/rewindpg/rewind/internal/db"
 )
@@ -48,6 +52,9 @@ type Config struct {
 	// MaxPollInterval. Default: 10 ms and 2.5 s.
 	PollInterval    time.Duration
 	MaxPollInterval time.Duration
+	// MeterProvider and TracerProvider of OpenTelemetry. Default: the global ones.
+	MeterProvider  metric.MeterProvider
+	TracerProvider trace.TracerProvider
 }
 
 // Worker applies batches and rewinds. Make one with [New].
@@ -55,8 +62,13 @@ type Worker struct {
 	config Config
 	pool   *pgxpool.Pool
 	query  db.Queries
-	log    *slog.Logger
 	wake   chan struct{}
+	ready  atomic.Bool
+
+	log            category
+	perspectiveLog category
+	scanLog        category
+	telemetry      *telemetry
 
 	mu           sync.Mutex
 	perspectives map[string]goPerspective
@@ -75,6 +87,12 @@ func New(pool *pgxpool.Pool, config Config) (*Worker, error) {
 	}
 	if config.Logger == nil {
 		config.Logger = slog.Default()
+	}
+	if config.MeterProvider == nil {
+		config.MeterProvider = otel.GetMeterProvider()
+	}
+	if config.TracerProvider == nil {
+		config.TracerProvider = otel.GetTracerProvider()
 	}
 	if config.BatchSize == 0 {
 		config.BatchSize = defaultBatchSize
@@ -98,17 +116,28 @@ func New(pool *pgxpool.Pool, config Config) (*Worker, error) {
 	case config.PollInterval < 0 || config.MaxPollInterval < config.PollInterval:
 		return nil, fmt.Errorf("poll intervals from %v to %v make no sense", config.PollInterval, config.MaxPollInterval)
 	}
+	instruments, err := newTelemetry(config.MeterProvider, config.TracerProvider)
+	if err != nil {
+		return nil, err
+	}
 	return &Worker{
-		config:       config,
-		pool:         pool,
-		log:          config.Logger.With(slog.String("category", categoryWorker)),
-		wake:         make(chan struct{}, 1),
-		perspectives: map[string]goPerspective{},
+		config:         config,
+		pool:           pool,
+		wake:           make(chan struct{}, 1),
+		log:            newCategory(config.Logger, categoryWorker),
+		perspectiveLog: newCategory(config.Logger, categoryPerspective),
+		scanLog:        newCategory(config.Logger, categoryStartupScan),
+		telemetry:      instruments,
+		perspectives:   map[string]goPerspective{},
 	}, nil
 }
 
 // Name of the worker.
 func (w *Worker) Name() string { return w.config.Name }
+
+// Ready tells whether the worker runs and has done what it does first: with the option startup_rewind_mode at blocking, the rewinds that it
+// found waiting.
+func (w *Worker) Ready() bool { return w.ready.Load() }
 
 // Run works until ctx ends, and then returns nil: batches under way are finished, rewinds are left to others. Errors of the database are
 // waited out. It returns an error if the schema doesn't fit this program, or if a perspective can't be registered.

@@ -91,6 +91,14 @@ type RewindDueRewind struct {
 	OwedSince       *time.Time
 }
 
+// Flagged streams, of how many perspectives, and how many of the streams a worker leaves alone.
+type RewindFlaggedScan struct {
+	Streams      int64
+	Perspectives int64
+	LeftAlone    int64
+	ScannedAt    *time.Time
+}
+
 // What a batch folded, in parallel arrays: streams that folded (trigger not null: repaired late ones), streams that failed, snapshots.
 type RewindFold struct {
 	StreamIds               []uuid.UUID

@@ -8,6 +8,7 @@ package db
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -109,6 +110,58 @@ select $1::jsonb
 func (q *Queries) CheckModel(ctx context.Context, db DBTX, model json.RawMessage) error {
 	_, err := db.Exec(ctx, checkModel, model)
 	return err
+}
+
+const claimFlagged = `-- name: ClaimFlagged :many
+select generation_id, perspective_name, stream_id, stream_key, token, trigger_event_id, applied_version, last_event_id, events_behind from rewind._claim_rewinds(
+  p_worker => $1, p_limit => $2, p_perspectives => null,
+  p_generations => rewind._worker_generations(
+    p_perspectives => $3::text[], p_go_perspectives => $4::jsonb),
+  p_impatient => true, p_except => $5::uuid[])
+`
+
+type ClaimFlaggedParams struct {
+	Worker          string
+	RewindLimit     int32
+	Perspectives    []string
+	GoPerspectives  json.RawMessage
+	ExceptStreamIds []uuid.UUID
+}
+
+func (q *Queries) ClaimFlagged(ctx context.Context, db DBTX, arg ClaimFlaggedParams) ([]RewindClaimedRewind, error) {
+	rows, err := db.Query(ctx, claimFlagged,
+		arg.Worker,
+		arg.RewindLimit,
+		arg.Perspectives,
+		arg.GoPerspectives,
+		arg.ExceptStreamIds,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RewindClaimedRewind
+	for rows.Next() {
+		var i RewindClaimedRewind
+		if err := rows.Scan(
+			&i.GenerationID,
+			&i.PerspectiveName,
+			&i.StreamID,
+			&i.StreamKey,
+			&i.Token,
+			&i.TriggerEventID,
+			&i.AppliedVersion,
+			&i.LastEventID,
+			&i.EventsBehind,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const claimPerspectiveRewinds = `-- name: ClaimPerspectiveRewinds :many
@@ -422,6 +475,68 @@ func (q *Queries) ReadGoBatch(ctx context.Context, db DBTX, arg ReadGoBatchParam
 	return items, nil
 }
 
+const readLag = `-- name: ReadLag :many
+select g.perspective_name,
+  sum(lag.records)::bigint as lag_records,
+  max(lag.seconds)::double precision as lag_seconds,
+  sum(owed.flagged)::bigint as flagged,
+  sum(owed.parked)::bigint as parked,
+  max(owed.oldest)::double precision as oldest_debt
+from rewind.perspective_generations g
+cross join lateral (
+  select coalesce(sum(u.head_offset - u.next_offset), 0) as records,
+    coalesce(extract(epoch from rewind._now() - min(w.appended_at)), 0) as seconds
+  from rewind._unread_partitions(g.generation_id) u
+  join rewind.wal w on w.tree_id = g.tree_id and w.wal_partition = u.wal_partition and w.wal_offset = u.next_offset
+) lag
+cross join lateral (
+  select
+    count(*) filter (where c.status & 32 <> 0) as flagged,
+    count(*) filter (where c.status & 4 <> 0 and c.retry_at is null) as parked,
+    coalesce(extract(epoch from rewind._now() - min(c.rewind_first_flagged_at)), 0) as oldest
+  from rewind.perspective_cursors c
+  where c.generation_id = g.generation_id and c.status & 44 <> 0
+) owed
+where g.state in ('active', 'building')
+group by g.perspective_name
+`
+
+type ReadLagRow struct {
+	PerspectiveName string
+	LagRecords      int64
+	LagSeconds      float64
+	Flagged         int64
+	Parked          int64
+	OldestDebt      float64
+}
+
+func (q *Queries) ReadLag(ctx context.Context, db DBTX) ([]ReadLagRow, error) {
+	rows, err := db.Query(ctx, readLag)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadLagRow
+	for rows.Next() {
+		var i ReadLagRow
+		if err := rows.Scan(
+			&i.PerspectiveName,
+			&i.LagRecords,
+			&i.LagSeconds,
+			&i.Flagged,
+			&i.Parked,
+			&i.OldestDebt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const readReplay = `-- name: ReadReplay :many
 select event_id, event_type, payload, metadata, skipped from rewind._read_replay(
   p_generation_id => $1, p_stream_id => $2, p_after_event_id => $3,
@@ -634,4 +749,27 @@ func (q *Queries) SaveGoBatch(ctx context.Context, db DBTX, arg SaveGoBatchParam
 		arg.SnapshotEventsApplied,
 	)
 	return err
+}
+
+const scanFlagged = `-- name: ScanFlagged :one
+select streams, perspectives, left_alone, scanned_at from rewind._scan_flagged(
+  p_perspectives => $1::text[], p_go_perspectives => $2::jsonb, p_until => $3)
+`
+
+type ScanFlaggedParams struct {
+	Perspectives   []string
+	GoPerspectives json.RawMessage
+	Until          *time.Time
+}
+
+func (q *Queries) ScanFlagged(ctx context.Context, db DBTX, arg ScanFlaggedParams) (RewindFlaggedScan, error) {
+	row := db.QueryRow(ctx, scanFlagged, arg.Perspectives, arg.GoPerspectives, arg.Until)
+	var i RewindFlaggedScan
+	err := row.Scan(
+		&i.Streams,
+		&i.Perspectives,
+		&i.LeftAlone,
+		&i.ScannedAt,
+	)
+	return i, err
 }

@@ -17,3 +17,8 @@ create or replace view rewind.debts as
 select 0::bigint as owed, 0::bigint as failed, 0::bigint as parked
 where false;
 comment on view rewind.debts is 'How many streams owe something and will be repaired, failed and will be tried again, failed and will not.';
+
+create or replace view rewind.flagged_scan as
+select 0::bigint as streams, 0::bigint as perspectives, 0::bigint as left_alone, null::timestamptz as scanned_at
+where false;
+comment on view rewind.flagged_scan is 'Flagged streams, of how many perspectives, and how many of the streams a worker leaves alone.';
