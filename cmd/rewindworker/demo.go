@@ -397,9 +397,9 @@ func (d *demo) show(ctx context.Context, s demoStream, late bool, before, after 
 	if s.TenantID != "" {
 		key = s.TenantID + "/" + key
 	}
-	_, err := fmt.Fprintf(d.out, "%s  %-12s %-12s ", s.Time.Format("2006-01-02 15:04"), key, s.EventType)
+	fmt.Fprintf(d.out, "%s  %-12s %-12s ", s.Time.Format("2006-01-02 15:04"), key, s.EventType)
 	if !late {
-		_, err = fmt.Fprintln(d.out, d.changes(before, after))
+		_, err := fmt.Fprintln(d.out, d.changes(before, after))
 		return err
 	}
 	how := "repaired in its batch"
