@@ -142,3 +142,7 @@ cross join lateral (
 ) owed
 where g.state in ('active', 'building')
 group by g.perspective_name;
+
+-- name: FailRecord :one
+select rewind._fail_record(
+  p_generation_id => @generation_id, p_partition => @partition, p_offset => @at_offset, p_error => @error)::boolean as failed;

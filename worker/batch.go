@@ -29,12 +29,28 @@ func (r *runner) applyBatch(ctx context.Context, item db.RewindWork, limit int) 
 		return r.applyGoBatch(ctx, item, perspective, limit)
 	}
 	// One round trip: if this process is stopped in the middle, the server goes on without it.
-	return r.query.ApplyPerspectiveBatch(ctx, inTransaction(r.pool), db.ApplyPerspectiveBatchParams{
+	return r.query.ApplyPerspectiveBatch(ctx, inBoundedTransaction(r.pool), db.ApplyPerspectiveBatchParams{
 		Perspective: item.PerspectiveName,
 		Partition:   *item.WalPartition,
 		RecordLimit: int32(limit),
 		Generation:  item.GenerationID,
 	})
+}
+
+// failRecord takes the failure of a batch of one record, by its fold as it seems, for one of that record's stream, so that the others go
+// on. It returns how many streams that are.
+func (r *runner) failRecord(ctx context.Context, item db.RewindWork, reason error) (int64, error) {
+	r.perspectiveLog.Error("fold fails its batch, setting its stream apart", slog.String("perspective_name", item.PerspectiveName),
+		slog.Int("wal_partition", int(*item.WalPartition)), slog.Int64("wal_offset", *item.NextOffset), slog.Any("error", reason))
+	failed, err := retry(ctx, r, func() (bool, error) {
+		return r.query.FailRecord(ctx, inTransaction(r.pool), db.FailRecordParams{
+			GenerationID: item.GenerationID, Partition: *item.WalPartition, AtOffset: *item.NextOffset, Error: reason.Error(),
+		})
+	})
+	if !failed || err != nil {
+		return 0, err
+	}
+	return 1, nil
 }
 
 // applyGoBatch applies a batch that is folded here. If the database takes one of the models for no JSON (as one with \u0000 in it), the

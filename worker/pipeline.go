@@ -13,6 +13,10 @@ const (
 	commitStatement = `commit`
 )
 
+// boundStatement bounds statements that run folds, unless the database, the role or the connection has a bound already: a fold that hangs
+// must not hold its locks for ever.
+const boundStatement = `select set_config('statement_timeout', '5min', true) where current_setting('statement_timeout') = '0'`
+
 type batchSender interface {
 	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 }
@@ -32,6 +36,11 @@ type statement struct {
 // inTransaction runs each statement in a READ COMMITTED transaction of its own.
 func inTransaction(sender batchSender) pipeline {
 	return pipeline{sender, []statement{{sql: beginStatement}}, []statement{{sql: commitStatement}}}
+}
+
+// inBoundedTransaction is inTransaction for statements that run folds.
+func inBoundedTransaction(sender batchSender) pipeline {
+	return pipeline{sender, []statement{{sql: beginStatement}, {sql: boundStatement}}, []statement{{sql: commitStatement}}}
 }
 
 func (p pipeline) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {

@@ -22,10 +22,11 @@ const (
 	maxGoPageBytes  = 4 << 20
 )
 
-// Where a replay starts; else at the cursor, if nothing that it owes is late.
+// Where a replay starts.
 const (
 	sourceSnapshot = "snapshot"
 	sourceFull     = "full"
+	sourceCursor   = "cursor" // nothing that is owed is late
 )
 
 // replay folds the prefix of a stream up to a version, in chronology, from a restore point on; no transaction is open meanwhile.
@@ -80,14 +81,8 @@ func (p *repair) begin(ctx context.Context, toVersion *int64, inFull bool) (*rep
 	case sourceFull:
 		p.log.Warn("replaying in full", slog.Int64("events_to_replay", start.EventsToFold))
 	}
-	if start.ReplaySource != "cursor" {
-		err := p.query.AnnounceRewind(ctx, p.pool, db.AnnounceRewindParams{
-			GenerationID: p.claimed.GenerationID, StreamID: p.streamID, Token: p.claimed.Token,
-			TriggerEventID: start.TriggerEventID, SnapshotEventID: start.SnapshotEventID,
-		})
-		if err != nil {
-			return nil, err
-		}
+	if start.ReplaySource != sourceCursor {
+		p.announceRewind(ctx, start)
 	}
 	return &replay{
 		repair:         p,
@@ -100,6 +95,17 @@ func (p *repair) begin(ctx context.Context, toVersion *int64, inFull bool) (*rep
 		remaining:      start.EventsToFold,
 		snapshots:      []snapshot{},
 	}, nil
+}
+
+// announceRewind publishes that the rewind starts. It goes on if that fails.
+func (p *repair) announceRewind(ctx context.Context, start db.RewindReplayStart) {
+	err := p.query.AnnounceRewind(ctx, inTransaction(p.pool), db.AnnounceRewindParams{
+		GenerationID: p.claimed.GenerationID, StreamID: p.streamID, Token: p.claimed.Token,
+		TriggerEventID: start.TriggerEventID, SnapshotEventID: start.SnapshotEventID,
+	})
+	if err != nil {
+		p.log.Debug("rewind not announced", slog.Any("error", err))
+	}
 }
 
 // run folds page after page to the head. toHead: it then goes on with what has arrived meanwhile and is in order.
@@ -154,7 +160,7 @@ func (p *replay) foldPage(ctx context.Context, limit int64) (page, error) {
 	if perspective, ok := p.perspectives[p.claimed.PerspectiveName]; ok {
 		return p.foldGoPage(ctx, perspective, min(limit, maxGoPageEvents))
 	}
-	row, err := p.query.ReplayPage(ctx, p.pool, db.ReplayPageParams{
+	row, err := p.query.ReplayPage(ctx, inBoundedTransaction(p.pool), db.ReplayPageParams{
 		GenerationID: p.claimed.GenerationID, StreamID: p.streamID, Model: p.model, AfterEventID: p.lastEventID,
 		ToVersion: p.headVersion, EventLimit: int32(limit),
 	})

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,9 +17,10 @@ import (
 const (
 	retryDelayMin = 50 * time.Millisecond
 	retryDelayMax = 5 * time.Second
-	// maxAttempts bounds what a statement is tried again for while the database can be reached: a fold that always conflicts, or kills
-	// its backend, must not be tried for ever.
+	// maxAttempts bounds how often a statement is tried, since its fold may be the reason that it fails.
 	maxAttempts = 5
+	// maxLosses bounds how often a statement may end its connection.
+	maxLosses = 2
 )
 
 // sqlState returns the code of a server's error, "" for any other.
@@ -44,9 +46,21 @@ func isConnectionLoss(err error) bool {
 		return code[:2] == "08" || slices.Contains([]string{"57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "53300"}, code)
 	}
 	var netError net.Error
-	var connectError *pgconn.ConnectError
-	return errors.As(err, &netError) || errors.As(err, &connectError) ||
+	return errors.As(err, &netError) || isUnreachable(err) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, pgconn.ErrConnClosed) || pgconn.SafeToRetry(err)
+}
+
+// isUnreachable tells whether a connection could not be made, so that nothing was tried.
+func isUnreachable(err error) bool {
+	var connectError *pgconn.ConnectError
+	return errors.As(err, &connectError)
+}
+
+// isOfItsFold tells whether a statement that runs folds may have failed by one of them: it ended the connection, or used up time or memory.
+func isOfItsFold(err error) bool {
+	code := sqlState(err)
+	return isConnectionLoss(err) && !isUnreachable(err) || code == "57014" || code == "53200" ||
+		strings.HasPrefix(code, "XX") || strings.HasPrefix(code, "58")
 }
 
 func isTransient(err error) bool { return isConflict(err) || isConnectionLoss(err) }
@@ -68,17 +82,23 @@ func jitter(d time.Duration) time.Duration {
 // retry does a statement again that failed for a passing reason, until the worker is to stop. While the database can't be reached no
 // attempt counts.
 func retry[T any](ctx context.Context, r *runner, do func() (T, error)) (T, error) {
-	for attempt := 1; ; attempt++ {
+	attempts, losses := 0, 0
+	for tries := 1; ; tries++ {
 		result, err := do()
-		if !isTransient(err) || attempt == maxAttempts {
+		switch {
+		case !isTransient(err):
+			return result, err
+		case isUnreachable(err):
+		case isConnectionLoss(err):
+			losses++
+		default:
+			attempts++
+		}
+		if attempts == maxAttempts || losses == maxLosses {
 			return result, err
 		}
-		r.log.Debug("statement failed, trying again", slog.Any("error", err), slog.Int("attempt", attempt))
-		wait := backoff(attempt, retryDelayMin, retryDelayMax)
-		if _, unreached := errors.AsType[*pgconn.ConnectError](err); unreached {
-			attempt--
-		}
-		if !r.pause(ctx, wait) {
+		r.log.Debug("statement failed, trying again", slog.Any("error", err), slog.Int("attempt", tries))
+		if !r.pause(ctx, backoff(tries, retryDelayMin, retryDelayMax)) {
 			return result, errStopped
 		}
 	}

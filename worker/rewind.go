@@ -226,7 +226,7 @@ func (p *repair) write(ctx context.Context, params db.CompleteCursorWorkParams, 
 		params.Snapshots = json.RawMessage("[]")
 	}
 	_, err = retry(ctx, p.runner, func() (struct{}, error) {
-		return struct{}{}, p.query.CompleteCursorWork(ctx, inTransaction(p.pool), params)
+		return struct{}{}, p.query.CompleteCursorWork(ctx, inBoundedTransaction(p.pool), params)
 	})
 	return err
 }

@@ -21,6 +21,8 @@ const (
 	heartbeatInterval = 10 * time.Second
 	// stopGrace is how long a statement may go on after the worker was asked to stop.
 	stopGrace = 5 * time.Second
+	// maxFailures in a row of a poll or of a partition's batches end a run that isn't to last.
+	maxFailures = 10
 	// idlePollInterval is the longest pause between polls of a worker that ends when it is idle.
 	idlePollInterval = 100 * time.Millisecond
 )
@@ -31,11 +33,12 @@ type partition struct {
 	walPartition int32
 }
 
-// failure of a partition's last batches.
+// failure of a partition's last batches. Somewhere before the end is what they fail by, so that batches up to there are smaller with
+// every attempt.
 type failure struct {
 	attempts int
 	until    time.Time // of the next attempt
-	limit    int       // of records, less with every attempt
+	end      int64     // offset
 }
 
 // runner is one run of a worker. Its loop alone touches its state: what takes time runs in goroutines, which hand a function back that
@@ -323,7 +326,7 @@ func (r *runner) endIfHopeless(ctx context.Context, err error, attempts int) {
 			return
 		}
 	}
-	if r.untilIdle && attempts >= maxAttempts {
+	if r.untilIdle && attempts >= maxFailures {
 		r.err = err
 	}
 }
@@ -356,14 +359,14 @@ func (r *runner) startBatches(ctx context.Context) {
 		item := r.queue[0]
 		r.queue = r.queue[1:]
 		at := partitionOf(item)
-		limit := r.config.BatchSize
-		if f, ok := r.failing[at]; ok {
-			limit = f.limit
-		}
+		limit := r.batchLimit(item)
 		r.batches++
 		r.busy[at] = true
 		r.spawn(func() func() {
 			result, err := r.applyBatch(ctx, item, limit)
+			if limit == 1 && isOfItsFold(err) {
+				result.Failed, err = r.failRecord(ctx, item, err)
+			}
 			return func() {
 				r.batches--
 				delete(r.busy, at)
@@ -371,42 +374,58 @@ func (r *runner) startBatches(ctx context.Context) {
 					r.batchFailed(ctx, item, limit, err)
 					return
 				}
-				r.batchApplied(at, limit, result)
+				r.batchApplied(ctx, item, result)
 			}
 		})
 	}
 }
 
-func (r *runner) batchApplied(at partition, limit int, result db.RewindBatchResult) {
-	if f, ok := r.failing[at]; ok {
-		if f.limit = 2 * limit; f.limit >= r.config.BatchSize {
-			delete(r.failing, at)
-		} else {
-			r.failing[at] = failure{limit: f.limit}
-		}
+// batchLimit is how many records the next batch of a partition may have.
+func (r *runner) batchLimit(item db.RewindWork) int {
+	suspects := r.failing[partitionOf(item)].end - *item.NextOffset
+	if suspects <= 0 {
+		return r.config.BatchSize
 	}
-	if result.RecordsRead > 0 {
+	return int(max(1, suspects/8))
+}
+
+func (r *runner) batchApplied(ctx context.Context, item db.RewindWork, result db.RewindBatchResult) {
+	at := partitionOf(item)
+	if f, ok := r.failing[at]; ok && result.NextOffset < f.end {
+		r.failing[at] = failure{end: f.end}
+	} else {
+		delete(r.failing, at)
+	}
+	if result.Failed > 0 {
+		r.telemetry.errors.Add(ctx, result.Failed, ofPerspective(item.PerspectiveName))
+	}
+	if result.RecordsRead > 0 || result.Failed > 0 {
 		r.progressed(result.NextOffset < result.HeadOffset)
 	}
 }
 
-// batchFailed puts a partition back for a while and makes its batches smaller, so that what is too much at a time gets through.
+// batchFailed puts a partition back for a while and makes its batches smaller, unless it wasn't the batch that failed.
 func (r *runner) batchFailed(ctx context.Context, item db.RewindWork, limit int, err error) {
-	if errors.Is(err, pgx.ErrNoRows) || isOutOfReach(err) {
-		return // another worker has it, or it was paused or dropped
+	if errors.Is(err, pgx.ErrNoRows) || isOutOfReach(err) || errors.Is(err, errStopped) {
+		return // another worker has it, it was paused or dropped
 	}
 	at := partitionOf(item)
-	attempts := r.failing[at].attempts + 1
-	wait := backoff(attempts, retryDelayMin, retryDelayMax)
-	r.failing[at] = failure{attempts: attempts, until: time.Now().Add(wait), limit: max(1, limit/4)}
+	f := r.failing[at]
+	f.attempts++
+	if !isUnreachable(err) && !isConflict(err) {
+		f.end = *item.NextOffset + int64(limit)
+	}
+	wait := backoff(f.attempts, retryDelayMin, retryDelayMax)
+	f.until = time.Now().Add(wait)
+	r.failing[at] = f
 	r.pollWithin(wait)
 	level := slog.LevelError
 	if isTransient(err) {
 		level = slog.LevelWarn
 	}
 	r.log.Log(ctx, level, "batch failed, trying again", slog.String("perspective_name", item.PerspectiveName),
-		slog.Int("wal_partition", int(at.walPartition)), slog.Any("error", err), slog.Int("attempt", attempts))
-	r.endIfHopeless(ctx, err, attempts)
+		slog.Int("wal_partition", int(at.walPartition)), slog.Any("error", err), slog.Int("attempt", f.attempts))
+	r.endIfHopeless(ctx, err, f.attempts)
 }
 
 // isOutOfReach tells whether a perspective or generation was paused, retired or dropped meanwhile.

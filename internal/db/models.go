@@ -459,7 +459,7 @@ type RewindWal struct {
 	AppendedAt    time.Time
 }
 
-// Something to do: a partition to read, or (stream_id not null) a repair that is due; held_by: by whom its stream is locked.
+// Something to do: a partition to read from next_offset on, or (stream_id not null) a repair that is due; held_by: by whom its stream is locked.
 type RewindWork struct {
 	GenerationID    int32
 	PerspectiveName string
@@ -468,6 +468,7 @@ type RewindWork struct {
 	StreamKey       *string
 	HeldBy          *string
 	HeldToken       *int64
+	NextOffset      *int64
 }
 
 // Worker processes by their last heartbeat.

@@ -292,8 +292,32 @@ func (q *Queries) ExtendReplay(ctx context.Context, db DBTX, arg ExtendReplayPar
 	return to_version, err
 }
 
+const failRecord = `-- name: FailRecord :one
+select rewind._fail_record(
+  p_generation_id => $1, p_partition => $2, p_offset => $3, p_error => $4)::boolean as failed
+`
+
+type FailRecordParams struct {
+	GenerationID int32
+	Partition    int32
+	AtOffset     int64
+	Error        string
+}
+
+func (q *Queries) FailRecord(ctx context.Context, db DBTX, arg FailRecordParams) (bool, error) {
+	row := db.QueryRow(ctx, failRecord,
+		arg.GenerationID,
+		arg.Partition,
+		arg.AtOffset,
+		arg.Error,
+	)
+	var failed bool
+	err := row.Scan(&failed)
+	return failed, err
+}
+
 const findWork = `-- name: FindWork :many
-select generation_id, perspective_name, wal_partition, stream_id, stream_key, held_by, held_token from rewind._find_work(p_perspectives => $1::text[], p_go_perspectives => $2::jsonb)
+select generation_id, perspective_name, wal_partition, stream_id, stream_key, held_by, held_token, next_offset from rewind._find_work(p_perspectives => $1::text[], p_go_perspectives => $2::jsonb)
 `
 
 type FindWorkParams struct {
@@ -318,6 +342,7 @@ func (q *Queries) FindWork(ctx context.Context, db DBTX, arg FindWorkParams) ([]
 			&i.StreamKey,
 			&i.HeldBy,
 			&i.HeldToken,
+			&i.NextOffset,
 		); err != nil {
 			return nil, err
 		}

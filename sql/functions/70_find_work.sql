@@ -30,7 +30,7 @@ begin
       limit 1
     ) h
   )
-  select p.generation_id, p.perspective_name, p.wal_partition, null::uuid, null::text, null::text, null::bigint
+  select p.generation_id, p.perspective_name, p.wal_partition, null::uuid, null::text, null::text, null::bigint, p.next_offset
   from positions p
   join heads h on h.tree_id = p.tree_id and h.wal_partition = p.wal_partition
   left join lateral (
@@ -42,13 +42,13 @@ begin
   order by f.hlc;
 
   return query
-  select d.generation_id, d.perspective_name, null::int, d.stream_id, s.stream_key, null::text, null::bigint
+  select d.generation_id, d.perspective_name, null::int, d.stream_id, s.stream_key, null::text, null::bigint, null::bigint
   from rewind._due_rewinds(1, null, v_generations, false,
     array(select l.stream_id from rewind.perspective_stream_locks l where l.expires_at > rewind._now())) d
   join rewind.streams s on s.stream_id = d.stream_id;
 
   return query
-  select d.generation_id, d.perspective_name, null::int, d.stream_id, s.stream_key, l.owner, l.token
+  select d.generation_id, d.perspective_name, null::int, d.stream_id, s.stream_key, l.owner, l.token, null::bigint
   from rewind.perspective_stream_locks l
   cross join lateral rewind._due_rewinds(null, null, array[l.generation_id]) d
   join rewind.streams s on s.stream_id = d.stream_id
