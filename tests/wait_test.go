@@ -3,6 +3,8 @@ package tests
 import (
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // eventually waits for a condition.
@@ -14,4 +16,20 @@ func eventually(t testing.TB, condition func() bool) {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
+}
+
+// waitUntilBlocked waits until a session waits for a lock that another session holds.
+func waitUntilBlocked(t testing.TB, pool *pgxpool.Pool, pid uint32) {
+	t.Helper()
+	eventually(t, func() bool {
+		return queryOne[bool](t, pool, `select cardinality(pg_blocking_pids($1)) > 0`, int32(pid))
+	})
+}
+
+// waitUntilWaiting waits until a session waits for an advisory lock, be the holder a session or a prepared transaction.
+func waitUntilWaiting(t testing.TB, pool *pgxpool.Pool, pid uint32) {
+	t.Helper()
+	eventually(t, func() bool {
+		return queryOne[bool](t, pool, `select exists (select from pg_locks where pid = $1 and locktype = 'advisory' and not granted)`, int32(pid))
+	})
 }
