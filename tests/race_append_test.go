@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -255,29 +257,21 @@ func TestRaceAppendOppositeOrders(t *testing.T) {
 			for left.Add(-1) >= 0 && time.Now().Before(deadline) && !t.Failed() {
 				order := random.Perm(4)[:2+random.IntN(3)]
 				way := random.IntN(3)
-				err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-					var keys []string
-					var batch []rewind.StreamEvent
-					for _, i := range order {
-						keys = append(keys, streams[i])
-						batch = append(batch, rewind.StreamEvent{Stream: streams[i], NewEvent: rewind.NewEvent{Type: "a"}})
-					}
-					if way == 0 {
-						_, err := rewind.AppendBatch(t.Context(), tx, "t", batch)
-						return err
-					}
-					if way == 1 {
-						if err := rewind.LockStreams(t.Context(), tx, "t", keys); err != nil {
-							return err
-						}
-					}
-					for _, e := range batch {
-						if _, err := rewind.Append(t.Context(), tx, "t", e.Stream, []rewind.NewEvent{e.NewEvent}); err != nil {
-							return err
-						}
-					}
-					return nil
-				})
+				// Statements of one message are one transaction.
+				var keys, statements []string
+				for _, i := range order {
+					keys = append(keys, "'"+streams[i]+"'")
+					statements = append(statements, `select rewind.append_events('t', '`+streams[i]+`', '[{"type":"a"}]')`)
+				}
+				list := "array[" + strings.Join(keys, ", ") + "]"
+				switch way {
+				case 0:
+					statements = []string{`select rewind.append_batch('t', s, array_fill(null::uuid, d), array_fill('a'::text, d), array_fill(null::jsonb, d))
+						from (select s, array[cardinality(s)] as d from (values (` + list + `)) v(s)) q`}
+				case 1:
+					statements = slices.Insert(statements, 0, `select rewind.lock_streams('t', `+list+`)`)
+				}
+				_, err := pool.Exec(t.Context(), strings.Join(statements, "; "), pgx.QueryExecModeSimpleProtocol)
 				var pgErr *pgconn.PgError
 				if errors.As(err, &pgErr) && pgErr.Code == "40001" && way == 2 {
 					retries.Add(1)
