@@ -66,6 +66,7 @@ func Append(ctx context.Context, tx DBTX, tree, stream string, events []NewEvent
 	if err != nil {
 		return nil, wrap(asMalformed(err), doing)
 	}
+	wakeAfter(ctx, tx, tree)
 	return appended(rows), nil
 }
 
@@ -108,6 +109,7 @@ func AppendBatch(ctx context.Context, tx DBTX, tree string, events []StreamEvent
 	if err != nil {
 		return nil, wrap(asMalformed(err), doing)
 	}
+	wakeAfter(ctx, tx, tree)
 	return appended(rows), nil
 }
 

@@ -146,3 +146,9 @@ group by g.perspective_name;
 -- name: FailRecord :one
 select rewind._fail_record(
   p_generation_id => @generation_id, p_partition => @partition, p_offset => @at_offset, p_error => @error)::boolean as failed;
+
+-- name: WaitForWake :exec
+update rewind.workers set waiting_since = case when @waiting::boolean then rewind._now() end where worker_id = @worker;
+
+-- name: Wake :one
+select rewind.wake(p_tree => @tree)::boolean as woken;

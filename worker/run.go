@@ -59,6 +59,9 @@ type runner struct {
 	delay    time.Duration
 	failures int // of polls in a row
 
+	listening atomic.Bool
+	waiting   bool // to be woken
+
 	queue    []db.RewindWork // partitions to read, oldest first
 	batches  int             // being applied
 	busy     map[partition]bool
@@ -115,12 +118,15 @@ func (w *Worker) runUntil(ctx context.Context, untilIdle bool) error {
 	}
 	r.scanAtStart(graceful)
 	defer r.ready.Store(false)
-	var beating sync.WaitGroup
-	stopBeating := make(chan struct{})
-	beating.Go(func() { r.beat(graceful, stopBeating) })
+	beside, endBeside := context.WithCancel(graceful)
+	var running sync.WaitGroup
+	running.Go(func() { r.beat(beside) })
+	if !untilIdle && !w.config.NoListening {
+		running.Go(func() { r.listen(beside) })
+	}
 	err = r.loop(graceful)
-	close(stopBeating)
-	beating.Wait()
+	endBeside()
+	running.Wait()
 	if unregisterErr := observing.Unregister(); unregisterErr != nil {
 		w.log.Warn("the lag is still observed", slog.Any("error", unregisterErr))
 	}
@@ -179,15 +185,15 @@ func (r *runner) heartbeat(ctx context.Context) error {
 	return nil
 }
 
-func (r *runner) beat(ctx context.Context, stop <-chan struct{}) {
+func (r *runner) beat(ctx context.Context) {
 	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-stop:
+		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if err := r.heartbeat(ctx); err != nil {
+			if err := r.heartbeat(ctx); err != nil && ctx.Err() == nil {
 				r.log.Warn("heartbeat failed", slog.Any("error", err))
 			}
 		}
@@ -206,6 +212,7 @@ func (r *runner) loop(ctx context.Context) error {
 		case settle := <-r.settled:
 			r.settle(settle)
 		case <-r.wake:
+			r.waiting, r.delay = false, r.config.PollInterval
 			r.pollWithin(0)
 		case <-r.timer.C:
 			idle = r.poll(ctx)
@@ -263,7 +270,15 @@ func (r *runner) poll(ctx context.Context) (idle bool) {
 	}
 	r.failures = 0
 	r.take(work)
-	r.schedule(jitter(r.delay))
+	switch {
+	case len(work) > 0:
+		r.awake(ctx)
+		r.schedule(jitter(r.delay))
+	case r.wait(ctx):
+		r.schedule(0)
+	default:
+		r.schedule(jitter(r.delay))
+	}
 	return idle
 }
 

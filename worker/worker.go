@@ -52,6 +52,8 @@ type Config struct {
 	// MaxPollInterval. Default: 10 ms and 2.5 s.
 	PollInterval    time.Duration
 	MaxPollInterval time.Duration
+	// NoListening leaves wake-ups alone, which take a connection beside the pool, and work through no pooler in transaction mode.
+	NoListening bool
 	// MeterProvider and TracerProvider of OpenTelemetry. Default: the global ones.
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider

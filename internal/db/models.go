@@ -478,4 +478,6 @@ type RewindWorker struct {
 	HeartbeatAt    time.Time
 	Version        string
 	GoPerspectives json.RawMessage
+	// Since when an idle worker waits for rewind.wake; null: it looks for work by itself.
+	WaitingSince *time.Time
 }

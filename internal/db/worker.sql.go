@@ -798,3 +798,28 @@ func (q *Queries) ScanFlagged(ctx context.Context, db DBTX, arg ScanFlaggedParam
 	)
 	return i, err
 }
+
+const waitForWake = `-- name: WaitForWake :exec
+update rewind.workers set waiting_since = case when $1::boolean then rewind._now() end where worker_id = $2
+`
+
+type WaitForWakeParams struct {
+	Waiting bool
+	Worker  string
+}
+
+func (q *Queries) WaitForWake(ctx context.Context, db DBTX, arg WaitForWakeParams) error {
+	_, err := db.Exec(ctx, waitForWake, arg.Waiting, arg.Worker)
+	return err
+}
+
+const wake = `-- name: Wake :one
+select rewind.wake(p_tree => $1)::boolean as woken
+`
+
+func (q *Queries) Wake(ctx context.Context, db DBTX, tree string) (bool, error) {
+	row := db.QueryRow(ctx, wake, tree)
+	var woken bool
+	err := row.Scan(&woken)
+	return woken, err
+}

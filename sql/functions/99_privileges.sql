@@ -7,7 +7,7 @@ declare
     'current_feed_cursor', 'event_id', 'event_time', 'explain_model', 'feed_cursor_at', 'has_perspective_snapshots', 'load_perspective_snapshot', 'model_as_of', 'oldest_feed_cursor', 'preview_event',
     'read_feed', 'read_stream', 'stream_id', 'uuidv7', 'verify_perspective', 'wait_for_perspective'];
   v_writer constant text[] := array[
-    'append_batch', 'append_events', 'event_id', 'event_time', 'lock_streams', 'stream_id', 'uuidv7'];
+    'append_batch', 'append_events', 'event_id', 'event_time', 'lock_streams', 'stream_id', 'uuidv7', 'wake'];
   v_worker constant text[] := v_reader || array[
     'advance_feed_consumer', 'apply_perspective_batch', 'catch_up', 'claim_feed_consumer', 'claim_perspective_rewinds',
     'claim_perspective_stream_lock', 'complete_perspective_cursor_work', 'create_feed_consumer', 'drop_feed_consumer',
