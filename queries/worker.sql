@@ -21,9 +21,8 @@ delete from rewind.workers where worker_id = @worker;
 -- name: ForgetDeadWorkers :exec
 delete from rewind.workers where heartbeat_at < rewind._now() - interval '1 hour';
 
--- name: ApplyPerspectiveBatch :one
-select * from rewind.apply_perspective_batch(
-  p_perspective => @perspective, p_partition => @partition, p_limit => @record_limit, p_generation => @generation);
+-- name: ApplyBatch :one
+select * from rewind._apply_batch(p_generation_id => @generation_id, p_partition => @partition, p_limit => @record_limit);
 
 -- name: ReadClaimed :one
 select rewind._perspective_options(@perspective)::jsonb as options, (c.status & 32 <> 0)::boolean as flagged, s.tenant_id

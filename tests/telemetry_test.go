@@ -126,6 +126,32 @@ func TestTelemetryOfRewinds(t *testing.T) {
 	}
 }
 
+func TestTelemetryOfInlineRepairs(t *testing.T) {
+	t.Parallel()
+	options := map[string]any{"inline_rewind_events": 256, "snapshot_every_n_events": 10}
+	w := newWorld(t, worldOptions{options: options})
+	in := newInstruments()
+	in.config.BatchSize = 10
+	k := newWorker(t, w, in.config)
+	register(t, k, chainPerspective(options))
+	w.append("s", inOrder(20)...)
+	settle(t, w, k)
+	w.append("s", testEvent{at: 1, v: 1}) // before any snapshot
+	settle(t, w, k)
+	w.append("s", testEvent{at: 5015, v: 1})
+	settle(t, w, k)
+	w.checkSettled()
+	values := in.collect(t)
+	for _, perspective := range []string{"p", "g"} {
+		for _, hasSnapshot := range []string{"false", "true"} {
+			name := "rewind.perspective.rewindshas_snapshot=" + hasSnapshot + ",path=inline,perspective_name=" + perspective
+			if values[name] != 1 {
+				t.Errorf("%s: %v, want 1", name, values[name])
+			}
+		}
+	}
+}
+
 func TestTelemetryOfFailures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})

@@ -24,16 +24,13 @@ const (
 )
 
 // applyBatch applies the next batch of a partition. pgx.ErrNoRows: another session has the partition.
-func (r *runner) applyBatch(ctx context.Context, item db.RewindWork, limit int) (db.RewindBatchResult, error) {
+func (r *runner) applyBatch(ctx context.Context, item db.RewindWork, limit int) (db.RewindAppliedBatch, error) {
 	if perspective, ok := r.perspectives[item.PerspectiveName]; ok {
 		return r.applyGoBatch(ctx, item, perspective, limit)
 	}
 	// One round trip: if this process is stopped in the middle, the server goes on without it.
-	return r.query.ApplyPerspectiveBatch(ctx, inBoundedTransaction(r.pool), db.ApplyPerspectiveBatchParams{
-		Perspective: item.PerspectiveName,
-		Partition:   *item.WalPartition,
-		RecordLimit: int32(limit),
-		Generation:  item.GenerationID,
+	return r.query.ApplyBatch(ctx, inBoundedTransaction(r.pool), db.ApplyBatchParams{
+		GenerationID: item.GenerationID, Partition: *item.WalPartition, RecordLimit: int32(limit),
 	})
 }
 
@@ -55,7 +52,7 @@ func (r *runner) failRecord(ctx context.Context, item db.RewindWork, reason erro
 
 // applyGoBatch applies a batch that is folded here. If the database takes one of the models for no JSON (as one with \u0000 in it), the
 // batch is done again, model by model, so that this fails one stream and not the batch.
-func (r *runner) applyGoBatch(ctx context.Context, item db.RewindWork, perspective goPerspective, limit int) (db.RewindBatchResult, error) {
+func (r *runner) applyGoBatch(ctx context.Context, item db.RewindWork, perspective goPerspective, limit int) (db.RewindAppliedBatch, error) {
 	result, err := r.foldGoBatch(ctx, item, perspective, limit, false)
 	if isDataError(err) {
 		result, err = r.foldGoBatch(ctx, item, perspective, limit, true)
@@ -66,7 +63,7 @@ func (r *runner) applyGoBatch(ctx context.Context, item db.RewindWork, perspecti
 // foldGoBatch reads a batch, folds it and writes it, in one transaction.
 func (r *runner) foldGoBatch(
 	ctx context.Context, item db.RewindWork, perspective goPerspective, limit int, checkModels bool,
-) (result db.RewindBatchResult, err error) {
+) (result db.RewindAppliedBatch, err error) {
 	conn, err := r.pool.Acquire(ctx)
 	if err != nil {
 		return result, err
@@ -95,15 +92,21 @@ func (r *runner) foldGoBatch(
 		for n < len(rows) && *rows[n].StreamID == *rows[0].StreamID {
 			n++
 		}
-		result, failed := foldStream(perspective, rows[:n])
+		folds, failed := foldStream(perspective, rows[:n])
 		if failed == nil && checkModels {
-			failed = r.checkModels(ctx, result, rows[:n])
+			failed = r.checkModels(ctx, folds, rows[:n])
 		}
 		if failed != nil {
 			r.logFailedFold(item, rows[0], failed)
 			addFailure(&batch, rows[0], failed)
 		} else {
-			addFold(&batch, rows[:n], result)
+			addFold(&batch, rows[:n], folds)
+			if rows[0].TriggerEventID != nil {
+				result.Repaired++
+			}
+			if rows[0].RestoreEventID != nil {
+				result.Restored++
+			}
 		}
 		rows = rows[n:]
 	}

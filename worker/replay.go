@@ -7,8 +7,6 @@ import (
 	"math/bits"
 
 	"github.com/google/uuid"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 
 	"github.com/rewindpg/rewind/internal/db"
 )
@@ -71,8 +69,7 @@ func (p *repair) begin(ctx context.Context, toVersion *int64, inFull bool) (*rep
 	}
 	p.span.restored(start.ReplaySource)
 	if p.flagged && !p.begun {
-		p.telemetry.rewinds.Add(ctx, 1, ofPerspective(p.claimed.PerspectiveName), metric.WithAttributes(
-			attribute.Bool("has_snapshot", start.ReplaySource == sourceSnapshot), attribute.String("path", "locked")))
+		p.telemetry.countRewinds(ctx, 1, p.claimed.PerspectiveName, start.ReplaySource == sourceSnapshot, "locked")
 	}
 	p.begun = true
 	switch start.ReplaySource {

@@ -404,16 +404,14 @@ func (r *runner) batchLimit(item db.RewindWork) int {
 	return int(max(1, suspects/8))
 }
 
-func (r *runner) batchApplied(ctx context.Context, item db.RewindWork, result db.RewindBatchResult) {
+func (r *runner) batchApplied(ctx context.Context, item db.RewindWork, result db.RewindAppliedBatch) {
 	at := partitionOf(item)
 	if f, ok := r.failing[at]; ok && result.NextOffset < f.end {
 		r.failing[at] = failure{end: f.end}
 	} else {
 		delete(r.failing, at)
 	}
-	if result.Failed > 0 {
-		r.telemetry.errors.Add(ctx, result.Failed, ofPerspective(item.PerspectiveName))
-	}
+	r.telemetry.countBatch(ctx, item.PerspectiveName, result)
 	if result.RecordsRead > 0 || result.Failed > 0 {
 		r.progressed(result.NextOffset < result.HeadOffset)
 	}

@@ -82,6 +82,21 @@ func ofPerspective(name string) metric.MeasurementOption {
 	return metric.WithAttributes(attribute.String("perspective_name", name))
 }
 
+func (t *telemetry) countRewinds(ctx context.Context, n int64, perspective string, hasSnapshot bool, path string) {
+	if n > 0 {
+		t.rewinds.Add(ctx, n, ofPerspective(perspective), metric.WithAttributes(
+			attribute.Bool("has_snapshot", hasSnapshot), attribute.String("path", path)))
+	}
+}
+
+func (t *telemetry) countBatch(ctx context.Context, perspective string, batch db.RewindAppliedBatch) {
+	t.countRewinds(ctx, batch.Repaired-batch.Restored, perspective, false, "inline")
+	t.countRewinds(ctx, batch.Restored, perspective, true, "inline")
+	if batch.Failed > 0 {
+		t.errors.Add(ctx, batch.Failed, ofPerspective(perspective))
+	}
+}
+
 // observe reports how perspectives stand, whenever somebody collects, until the registration is ended.
 func (r *runner) observe() (metric.Registration, error) {
 	t := r.telemetry

@@ -21,6 +21,19 @@ type RewindAppended struct {
 	WasNew        bool
 }
 
+// What a batch did, with the late streams that it repaired, and those of them that it restored from snapshots.
+type RewindAppliedBatch struct {
+	RecordsRead  int64
+	EventsFolded int64
+	Streams      int64
+	Late         int64
+	Failed       int64
+	NextOffset   int64
+	HeadOffset   int64
+	Repaired     int64
+	Restored     int64
+}
+
 // An event of a batch to fold in Go, with what its stream starts from; stream_id null: a batch in which nothing is to be folded.
 type RewindBatchEvent struct {
 	FromOffset     int64
@@ -121,11 +134,13 @@ type RewindFold struct {
 	SnapshotEventsApplied   []int64
 }
 
-// What a step of a batch did: streams written, events folded, streams failed.
+// What a step of a batch did: streams written, events folded, streams failed, late streams repaired, of those restored from snapshots.
 type RewindFoldCount struct {
-	Streams int64
-	Events  int64
-	Failed  int64
+	Streams  int64
+	Events   int64
+	Failed   int64
+	Repaired int64
+	Restored int64
 }
 
 // From where a late stream would be replayed: restore point (null: beginning), model there, events to fold.

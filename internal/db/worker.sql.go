@@ -38,26 +38,19 @@ func (q *Queries) AnnounceRewind(ctx context.Context, db DBTX, arg AnnounceRewin
 	return err
 }
 
-const applyPerspectiveBatch = `-- name: ApplyPerspectiveBatch :one
-select records_read, events_folded, streams, late, failed, next_offset, head_offset from rewind.apply_perspective_batch(
-  p_perspective => $1, p_partition => $2, p_limit => $3, p_generation => $4)
+const applyBatch = `-- name: ApplyBatch :one
+select records_read, events_folded, streams, late, failed, next_offset, head_offset, repaired, restored from rewind._apply_batch(p_generation_id => $1, p_partition => $2, p_limit => $3)
 `
 
-type ApplyPerspectiveBatchParams struct {
-	Perspective string
-	Partition   int32
-	RecordLimit int32
-	Generation  int32
+type ApplyBatchParams struct {
+	GenerationID int32
+	Partition    int32
+	RecordLimit  int32
 }
 
-func (q *Queries) ApplyPerspectiveBatch(ctx context.Context, db DBTX, arg ApplyPerspectiveBatchParams) (RewindBatchResult, error) {
-	row := db.QueryRow(ctx, applyPerspectiveBatch,
-		arg.Perspective,
-		arg.Partition,
-		arg.RecordLimit,
-		arg.Generation,
-	)
-	var i RewindBatchResult
+func (q *Queries) ApplyBatch(ctx context.Context, db DBTX, arg ApplyBatchParams) (RewindAppliedBatch, error) {
+	row := db.QueryRow(ctx, applyBatch, arg.GenerationID, arg.Partition, arg.RecordLimit)
+	var i RewindAppliedBatch
 	err := row.Scan(
 		&i.RecordsRead,
 		&i.EventsFolded,
@@ -66,6 +59,8 @@ func (q *Queries) ApplyPerspectiveBatch(ctx context.Context, db DBTX, arg ApplyP
 		&i.Failed,
 		&i.NextOffset,
 		&i.HeadOffset,
+		&i.Repaired,
+		&i.Restored,
 	)
 	return i, err
 }

@@ -60,6 +60,9 @@ begin
   v_counts.streams := coalesce(cardinality(p_folds.stream_ids), 0);
   v_counts.events := coalesce((select sum(n) from unnest(p_folds.events_folded) n), 0);
   v_counts.failed := coalesce(cardinality(p_folds.failed_stream_ids), 0);
+  select count(*), count(f.restore_event_id) into v_counts.repaired, v_counts.restored
+  from unnest(p_folds.trigger_event_ids, p_folds.restore_event_ids) f (trigger_event_id, restore_event_id)
+  where f.trigger_event_id is not null;
   return v_counts;
 end
 $function$;

@@ -12,47 +12,12 @@ create or replace function rewind.apply_perspective_batch(
 ) returns setof rewind.batch_result
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
-  set timezone = 'UTC'
-  set datestyle = 'ISO, MDY'
-  set intervalstyle = 'postgres'
-  set extra_float_digits = 1
-  set lc_numeric = 'C'
 as $function$
-declare
-  v_generation rewind.perspective_generations;
-  v_options jsonb;
-  v_range rewind.claimed_range;
-  v_late rewind.late_stream[];
-  v_counts rewind.fold_counts;
 begin
-  perform rewind._require_read_committed();
   perform rewind._check_options(p_options, array[]::text[]);
-  v_generation := rewind._writable_generation((rewind._perspective_generation(p_perspective, p_generation)).generation_id);
-  if v_generation.apply is null then
-    raise exception 'perspective "%" is folded in Go', p_perspective using
-      errcode = '22023', hint = 'a worker that registers it applies its batches';
-  end if;
-  select * into v_range from rewind._claim_partition(v_generation.generation_id, v_generation.tree_id, p_partition, p_limit);
-  if not found then
-    return;
-  end if;
-  if v_range.to_offset = v_range.from_offset then
-    return query select 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint, v_range.to_offset, v_range.head_offset;
-    return;
-  end if;
-  v_options := rewind._perspective_options(p_perspective);
-
-  v_late := array(
-    select l from rewind._lock_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset) l
-  );
-  v_counts := rewind._store_folds(v_generation, p_partition,
-    rewind._fold_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset, v_late, v_options), v_options);
-  update rewind.perspective_partitions
-  set next_offset = v_range.to_offset
-  where generation_id = v_generation.generation_id and wal_partition = p_partition;
-
-  return query select v_range.to_offset - v_range.from_offset, v_counts.events, v_counts.streams, cardinality(v_late)::bigint,
-    v_counts.failed, v_range.to_offset, v_range.head_offset;
+  return query
+  select b.records_read, b.events_folded, b.streams, b.late, b.failed, b.next_offset, b.head_offset
+  from rewind._apply_batch((rewind._perspective_generation(p_perspective, p_generation)).generation_id, p_partition, p_limit) b;
 end
 $function$;
 

@@ -1,0 +1,49 @@
+-- What apply_perspective_batch does, for a generation that was looked up, with more said about it.
+create or replace function rewind._apply_batch(p_generation_id int, p_partition int, p_limit int) returns setof rewind.applied_batch
+  language plpgsql volatile parallel unsafe security invoker
+  set search_path = pg_catalog, pg_temp
+  set timezone = 'UTC'
+  set datestyle = 'ISO, MDY'
+  set intervalstyle = 'postgres'
+  set extra_float_digits = 1
+  set lc_numeric = 'C'
+as $function$
+declare
+  v_generation rewind.perspective_generations;
+  v_options jsonb;
+  v_range rewind.claimed_range;
+  v_late rewind.late_stream[];
+  v_counts rewind.fold_counts;
+begin
+  perform rewind._require_read_committed();
+  v_generation := rewind._writable_generation(p_generation_id);
+  if v_generation.apply is null then
+    raise exception 'perspective "%" is folded in Go', v_generation.perspective_name using
+      errcode = '22023', hint = 'a worker that registers it applies its batches';
+  end if;
+  select * into v_range from rewind._claim_partition(v_generation.generation_id, v_generation.tree_id, p_partition, p_limit);
+  if not found then
+    return;
+  end if;
+  if v_range.to_offset = v_range.from_offset then
+    return query select 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint, v_range.to_offset, v_range.head_offset, 0::bigint,
+      0::bigint;
+    return;
+  end if;
+  v_options := rewind._perspective_options(v_generation.perspective_name);
+
+  v_late := array(
+    select l from rewind._lock_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset) l
+  );
+  v_counts := rewind._store_folds(v_generation, p_partition,
+    rewind._fold_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset, v_late, v_options), v_options);
+  update rewind.perspective_partitions
+  set next_offset = v_range.to_offset
+  where generation_id = v_generation.generation_id and wal_partition = p_partition;
+
+  return query select v_range.to_offset - v_range.from_offset, v_counts.events, v_counts.streams, cardinality(v_late)::bigint,
+    v_counts.failed, v_range.to_offset, v_range.head_offset, v_counts.repaired, v_counts.restored;
+end
+$function$;
+
+comment on function rewind._apply_batch(int, int, int) is 'Applies the next batch of a partition to a SQL generation.';
