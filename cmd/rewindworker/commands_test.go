@@ -372,15 +372,11 @@ func TestWithoutPreparedStatements(t *testing.T) {
 		{"perspective", "create", "more", "--tree=t", "--apply=app.tally", "--event-type=x", "--option=max_attempts=1"},
 		{"import", "--tree=t", file},
 		{"import", "--tree=u", writeLines(t, `{"stream":"a","type":"x","event_id":"01890a5d-ac96-774b-bcce-b302099a8057"}`)},
-		{"run", "--until-idle", "--perspective=more"},
 		{"options", "--perspective=more", "set", "debounce_window=0s"},
 		{"options", "--tree=t", "set", "max_clock_skew=2m"},
 		{"perspective", "list"},
-		{"perspective", "rewind", "more", "a"},
-		{"perspective", "reset", "more", "a"},
 		{"perspective", "pause", "more"},
 		{"perspective", "resume", "more"},
-		{"run", "--until-idle", "--perspective=more"},
 		{"status"},
 		{"rewinds"},
 		{"verify", "more"},
@@ -390,6 +386,8 @@ func TestWithoutPreparedStatements(t *testing.T) {
 		runCommand(t, exitDone, append(args, database)...)
 	}
 	exec(t, pool, `call rewind.catch_up('tally')`)
+	runCommand(t, exitDone, "perspective", "rewind", "tally", "b", database)
+	runCommand(t, exitDone, "perspective", "reset", "tally", "b", database)
 	failed := rowsOf(t, pool, `select event_id::text from rewind.wal where event_type = 'poison'`)[0]
 	runCommand(t, exitDone, "perspective", "retry", "tally", "a", "--tenant=other", database)
 	runCommand(t, exitDone, "perspective", "skip", "tally", "a", failed, "--tenant=other", "--reason=poisoned", database)
