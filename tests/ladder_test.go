@@ -14,7 +14,7 @@ func TestLadderBoundsReplays(t *testing.T) {
 	for name, depth := range map[string]func(r *rand.Rand, events int) int{
 		"near":        func(r *rand.Rand, _ int) int { return r.IntN(20) },
 		"exponential": func(r *rand.Rand, events int) int { return min(int(r.ExpFloat64()*200), events-1) },
-		"log-uniform": func(r *rand.Rand, events int) int { return int(math.Exp(r.Float64() * math.Log(float64(events)))) - 1 },
+		"log-uniform": func(r *rand.Rand, events int) int { return int(math.Exp(r.Float64()*math.Log(float64(events)))) - 1 },
 		"uniform":     func(r *rand.Rand, events int) int { return r.IntN(events) },
 		// Right before a snapshot that was saved just now, wherever those are.
 		"adversarial": func(r *rand.Rand, events int) int { return min(spacing*(1<<r.IntN(10)-1)+1, events-1) },

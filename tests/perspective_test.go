@@ -140,7 +140,7 @@ func appendEvents(t testing.TB, db interface {
 		}
 		list[i] = map[string]any{"event_id": at(e.at), "type": "happened", "payload": payload}
 	}
-	if _, err := db.Exec(ctxOf(t), `select from rewind.append_events('t', $1, $2)`, stream, list); err != nil {
+	if _, err := db.Exec(ctxOf(t), `select from rewind.append_events('t', $1, $2::text::jsonb)`, stream, jsonOf(t, list)); err != nil {
 		t.Fatal(err)
 	}
 }
