@@ -85,16 +85,16 @@ select * from rewind._read_go_batch(
 -- name: SaveGoBatch :exec
 select rewind._save_go_batch(
   p_generation_id => @generation_id, p_partition => @partition, p_to_offset => @to_offset,
-  p_stream_ids => @stream_ids::uuid[], p_models => array_replace(@models::jsonb[], 'null', null),
-  p_first_event_ids => @first_event_ids::uuid[], p_last_event_ids => @last_event_ids::uuid[], p_applied_versions => @applied_versions::bigint[],
+  p_stream_ids => (@stream_ids::text[])::uuid[], p_models => array_replace(@models::text[], '', null)::jsonb[],
+  p_first_event_ids => (@first_event_ids::text[])::uuid[], p_last_event_ids => (@last_event_ids::text[])::uuid[], p_applied_versions => @applied_versions::bigint[],
   p_events_applied => @events_applied::bigint[],
-  p_trigger_event_ids => array_replace(@trigger_event_ids::uuid[], '00000000-0000-0000-0000-000000000000', null),
-  p_restore_event_ids => array_replace(@restore_event_ids::uuid[], '00000000-0000-0000-0000-000000000000', null),
+  p_trigger_event_ids => array_replace(@trigger_event_ids::text[], '', null)::uuid[],
+  p_restore_event_ids => array_replace(@restore_event_ids::text[], '', null)::uuid[],
   p_events_folded => @events_folded::bigint[],
-  p_failed_stream_ids => @failed_stream_ids::uuid[], p_errors => @errors::text[], p_error_event_ids => @error_event_ids::uuid[],
-  p_failed_trigger_event_ids => array_replace(@failed_trigger_event_ids::uuid[], '00000000-0000-0000-0000-000000000000', null),
-  p_snapshot_stream_ids => @snapshot_stream_ids::uuid[], p_snapshot_event_ids => @snapshot_event_ids::uuid[],
-  p_snapshot_models => array_replace(@snapshot_models::jsonb[], 'null', null),
+  p_failed_stream_ids => (@failed_stream_ids::text[])::uuid[], p_errors => @errors::text[], p_error_event_ids => (@error_event_ids::text[])::uuid[],
+  p_failed_trigger_event_ids => array_replace(@failed_trigger_event_ids::text[], '', null)::uuid[],
+  p_snapshot_stream_ids => (@snapshot_stream_ids::text[])::uuid[], p_snapshot_event_ids => (@snapshot_event_ids::text[])::uuid[],
+  p_snapshot_models => array_replace(@snapshot_models::text[], '', null)::jsonb[],
   p_snapshot_applied_versions => @snapshot_applied_versions::bigint[],
   p_snapshot_events_applied => @snapshot_events_applied::bigint[]);
 
@@ -115,7 +115,7 @@ select * from rewind._claim_rewinds(
   p_worker => @worker, p_limit => @rewind_limit, p_perspectives => null,
   p_generations => rewind._worker_generations(
     p_perspectives => sqlc.narg(perspectives)::text[], p_go_perspectives => @go_perspectives::jsonb),
-  p_impatient => true, p_except => @except_stream_ids::uuid[]);
+  p_impatient => true, p_except => (@except_stream_ids::text[])::uuid[]);
 
 -- name: ReadLag :many
 select g.perspective_name,

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -162,42 +161,35 @@ func addFold(batch *db.SaveGoBatchParams, rows []db.RewindBatchEvent, result fol
 	for _, row := range rows {
 		version = max(version, *row.StreamVersion)
 	}
-	batch.StreamIds = append(batch.StreamIds, *first.StreamID)
-	batch.Models = append(batch.Models, orNull(result.model))
-	batch.FirstEventIds = append(batch.FirstEventIds, *first.EventID)
-	batch.LastEventIds = append(batch.LastEventIds, *last.EventID)
+	batch.StreamIds = append(batch.StreamIds, first.StreamID.String())
+	batch.Models = append(batch.Models, string(result.model))
+	batch.FirstEventIds = append(batch.FirstEventIds, first.EventID.String())
+	batch.LastEventIds = append(batch.LastEventIds, last.EventID.String())
 	batch.AppliedVersions = append(batch.AppliedVersions, version)
 	batch.EventsApplied = append(batch.EventsApplied, *first.EventsBefore+int64(len(rows)))
-	batch.TriggerEventIds = append(batch.TriggerEventIds, orZero(first.TriggerEventID))
-	batch.RestoreEventIds = append(batch.RestoreEventIds, orZero(first.RestoreEventID))
+	batch.TriggerEventIds = append(batch.TriggerEventIds, orEmpty(first.TriggerEventID))
+	batch.RestoreEventIds = append(batch.RestoreEventIds, orEmpty(first.RestoreEventID))
 	batch.EventsFolded = append(batch.EventsFolded, int64(len(rows)))
 	for i, model := range result.snapshots {
-		batch.SnapshotStreamIds = append(batch.SnapshotStreamIds, *first.StreamID)
-		batch.SnapshotEventIds = append(batch.SnapshotEventIds, *rows[i].EventID)
-		batch.SnapshotModels = append(batch.SnapshotModels, orNull(model))
+		batch.SnapshotStreamIds = append(batch.SnapshotStreamIds, first.StreamID.String())
+		batch.SnapshotEventIds = append(batch.SnapshotEventIds, rows[i].EventID.String())
+		batch.SnapshotModels = append(batch.SnapshotModels, string(model))
 		batch.SnapshotAppliedVersions = append(batch.SnapshotAppliedVersions, version)
 		batch.SnapshotEventsApplied = append(batch.SnapshotEventsApplied, *first.EventsBefore+int64(i+1))
 	}
 }
 
 func addFailure(batch *db.SaveGoBatchParams, first db.RewindBatchEvent, failed *foldError) {
-	batch.FailedStreamIds = append(batch.FailedStreamIds, *first.StreamID)
+	batch.FailedStreamIds = append(batch.FailedStreamIds, first.StreamID.String())
 	batch.Errors = append(batch.Errors, failed.message)
-	batch.ErrorEventIds = append(batch.ErrorEventIds, failed.eventID)
-	batch.FailedTriggerEventIds = append(batch.FailedTriggerEventIds, orZero(first.TriggerEventID))
+	batch.ErrorEventIds = append(batch.ErrorEventIds, failed.eventID.String())
+	batch.FailedTriggerEventIds = append(batch.FailedTriggerEventIds, orEmpty(first.TriggerEventID))
 }
 
-// orZero stands for null in arrays, whose elements can't be pointers.
-func orZero(id *uuid.UUID) uuid.UUID {
+// orEmpty is the text of an id, empty if it is null. Arrays go over as texts, which every execution mode of pgx can encode.
+func orEmpty(id *uuid.UUID) string {
 	if id == nil {
-		return uuid.Nil
+		return ""
 	}
-	return *id
-}
-
-func orNull(model json.RawMessage) json.RawMessage {
-	if model == nil {
-		return json.RawMessage("null")
-	}
-	return model
+	return id.String()
 }

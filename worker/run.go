@@ -475,7 +475,7 @@ func (r *runner) startRewinds(ctx context.Context) {
 							r.progressed(true)
 						}
 						if result == failed && r.scan != nil {
-							r.scan.failed = append(r.scan.failed, *c.StreamID)
+							r.scan.failed = append(r.scan.failed, c.StreamID.String())
 						}
 					}
 				})

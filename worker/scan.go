@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/rewindpg/rewind/internal/db"
 )
 
@@ -17,7 +15,7 @@ type startupScan struct {
 	streams      int64
 	perspectives int64
 	started      time.Time
-	failed       []uuid.UUID // their retries are waited for, in their own time
+	failed       []string // their retries are waited for, in their own time
 }
 
 // copy is for a goroutine beside the loop; that of nil is nil.
@@ -57,7 +55,7 @@ func (r *runner) findFlagged(ctx context.Context) *startupScan {
 	r.scanLog.Info("startup scan started", logID(logScanStarted), slog.Int64("stream_count", found.Streams),
 		slog.Int64("perspective_count", found.Perspectives))
 	return &startupScan{
-		until: found.ScannedAt, streams: found.Streams, perspectives: found.Perspectives, started: time.Now(), failed: []uuid.UUID{},
+		until: found.ScannedAt, streams: found.Streams, perspectives: found.Perspectives, started: time.Now(), failed: []string{},
 	}
 }
 

@@ -379,6 +379,7 @@ func TestWithoutPreparedStatements(t *testing.T) {
 		{"perspective", "resume", "more"},
 		{"status"},
 		{"rewinds"},
+		{"run", "--until-idle", "--perspective=more"},
 		{"verify", "more"},
 		{"verify", "more", "--stream=a"},
 		{"perspective", "drop", "more"},

@@ -112,7 +112,7 @@ select generation_id, perspective_name, stream_id, stream_key, token, trigger_ev
   p_worker => $1, p_limit => $2, p_perspectives => null,
   p_generations => rewind._worker_generations(
     p_perspectives => $3::text[], p_go_perspectives => $4::jsonb),
-  p_impatient => true, p_except => $5::uuid[])
+  p_impatient => true, p_except => ($5::text[])::uuid[])
 `
 
 type ClaimFlaggedParams struct {
@@ -120,7 +120,7 @@ type ClaimFlaggedParams struct {
 	RewindLimit     int32
 	Perspectives    []string
 	GoPerspectives  json.RawMessage
-	ExceptStreamIds []uuid.UUID
+	ExceptStreamIds []string
 }
 
 func (q *Queries) ClaimFlagged(ctx context.Context, db DBTX, arg ClaimFlaggedParams) ([]RewindClaimedRewind, error) {
@@ -706,16 +706,16 @@ func (q *Queries) ReplayPage(ctx context.Context, db DBTX, arg ReplayPageParams)
 const saveGoBatch = `-- name: SaveGoBatch :exec
 select rewind._save_go_batch(
   p_generation_id => $1, p_partition => $2, p_to_offset => $3,
-  p_stream_ids => $4::uuid[], p_models => array_replace($5::jsonb[], 'null', null),
-  p_first_event_ids => $6::uuid[], p_last_event_ids => $7::uuid[], p_applied_versions => $8::bigint[],
+  p_stream_ids => ($4::text[])::uuid[], p_models => array_replace($5::text[], '', null)::jsonb[],
+  p_first_event_ids => ($6::text[])::uuid[], p_last_event_ids => ($7::text[])::uuid[], p_applied_versions => $8::bigint[],
   p_events_applied => $9::bigint[],
-  p_trigger_event_ids => array_replace($10::uuid[], '00000000-0000-0000-0000-000000000000', null),
-  p_restore_event_ids => array_replace($11::uuid[], '00000000-0000-0000-0000-000000000000', null),
+  p_trigger_event_ids => array_replace($10::text[], '', null)::uuid[],
+  p_restore_event_ids => array_replace($11::text[], '', null)::uuid[],
   p_events_folded => $12::bigint[],
-  p_failed_stream_ids => $13::uuid[], p_errors => $14::text[], p_error_event_ids => $15::uuid[],
-  p_failed_trigger_event_ids => array_replace($16::uuid[], '00000000-0000-0000-0000-000000000000', null),
-  p_snapshot_stream_ids => $17::uuid[], p_snapshot_event_ids => $18::uuid[],
-  p_snapshot_models => array_replace($19::jsonb[], 'null', null),
+  p_failed_stream_ids => ($13::text[])::uuid[], p_errors => $14::text[], p_error_event_ids => ($15::text[])::uuid[],
+  p_failed_trigger_event_ids => array_replace($16::text[], '', null)::uuid[],
+  p_snapshot_stream_ids => ($17::text[])::uuid[], p_snapshot_event_ids => ($18::text[])::uuid[],
+  p_snapshot_models => array_replace($19::text[], '', null)::jsonb[],
   p_snapshot_applied_versions => $20::bigint[],
   p_snapshot_events_applied => $21::bigint[])
 `
@@ -724,22 +724,22 @@ type SaveGoBatchParams struct {
 	GenerationID            int32
 	Partition               int32
 	ToOffset                int64
-	StreamIds               []uuid.UUID
-	Models                  []json.RawMessage
-	FirstEventIds           []uuid.UUID
-	LastEventIds            []uuid.UUID
+	StreamIds               []string
+	Models                  []string
+	FirstEventIds           []string
+	LastEventIds            []string
 	AppliedVersions         []int64
 	EventsApplied           []int64
-	TriggerEventIds         []uuid.UUID
-	RestoreEventIds         []uuid.UUID
+	TriggerEventIds         []string
+	RestoreEventIds         []string
 	EventsFolded            []int64
-	FailedStreamIds         []uuid.UUID
+	FailedStreamIds         []string
 	Errors                  []string
-	ErrorEventIds           []uuid.UUID
-	FailedTriggerEventIds   []uuid.UUID
-	SnapshotStreamIds       []uuid.UUID
-	SnapshotEventIds        []uuid.UUID
-	SnapshotModels          []json.RawMessage
+	ErrorEventIds           []string
+	FailedTriggerEventIds   []string
+	SnapshotStreamIds       []string
+	SnapshotEventIds        []string
+	SnapshotModels          []string
 	SnapshotAppliedVersions []int64
 	SnapshotEventsApplied   []int64
 }
