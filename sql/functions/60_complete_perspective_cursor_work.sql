@@ -6,7 +6,7 @@
 -- p_snapshot_event_id: where the replay was restored (a snapshot, or the cursor's own place); null: from the beginning.
 -- With p_error: nothing is written but the failure (error, attempts, backoff); flags stay, the lock is released.
 -- Options: worker; events_folded (in all passes); error, error_event_id (the model is the longest prefix that folds).
--- Locks: stream lock row, cursor, partition of $system. Errors: RW008 lock lost, RW013 incomplete (nothing written), RW014, RW018, RW020.
+-- Locks: stream lock row, cursor, partition of $system. Errors: RW008 lock lost, RW013 incomplete, or no such cursor (nothing written), RW014, RW018, RW020.
 create or replace function rewind.complete_perspective_cursor_work(
   p_generation_id int,
   p_stream_id uuid,
@@ -43,17 +43,21 @@ begin
   from rewind.perspective_stream_locks
   where generation_id = p_generation_id and stream_id = p_stream_id
   for update;
-  if v_lock.token is distinct from p_token or v_lock.expires_at <= rewind._now() then
+  if not found or v_lock.token is distinct from p_token or v_lock.expires_at <= rewind._now() then
     raise exception 'the lock of stream % is lost', p_stream_id using
       errcode = 'RW008',
       detail = jsonb_build_object('generation_id', p_generation_id, 'stream_id', p_stream_id, 'token', p_token,
         'held_token', v_lock.token, 'expires_at', v_lock.expires_at)::text,
       hint = 'nothing was written; whoever holds the lock now repairs the stream';
   end if;
-  select * into strict v_before
+  select * into v_before
   from rewind.perspective_cursors
   where generation_id = p_generation_id and stream_id = p_stream_id
   for update;
+  if not found then
+    raise exception 'stream % has no cursor in generation %', p_stream_id, p_generation_id using
+      errcode = 'RW013', detail = jsonb_build_object('generation_id', p_generation_id, 'stream_id', p_stream_id)::text;
+  end if;
 
   if p_error is null then
     v_trigger := rewind._check_replay(v_generation, v_before, p_applied_version, p_events_applied, p_last_event_id, p_snapshot_event_id);
