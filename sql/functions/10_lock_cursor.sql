@@ -1,7 +1,9 @@
--- What the functions by which people act on one stream's cursor begin with: checks, then the stream lock row (if any), the partition
--- of the live path if p_partition, and the cursor of the active generation, locked in that order. Option: tenant_id.
+-- What the functions by which people act on one stream's cursor begin with: checks, then the stream lock row (if any) and the cursor of
+-- the active generation, locked in that order. p_exclusive: nobody else begins to fold the stream until the transaction ends: the live
+-- path waits at the partition, locked between the two, and claims wait at the lock row, made (expired, reason "exclusive") where there
+-- was none; the caller deletes it. Option: tenant_id.
 -- Errors: RW006, RW013 the stream has no cursor, RW014, RW020, 22023.
-create or replace function rewind._lock_cursor(p_perspective text, p_stream text, p_options jsonb, p_partition boolean default false)
+create or replace function rewind._lock_cursor(p_perspective text, p_stream text, p_options jsonb, p_exclusive boolean default false)
   returns rewind.perspective_cursors
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
@@ -14,10 +16,17 @@ begin
   perform rewind._require_read_committed();
   v_generation := rewind._writable_generation((rewind._perspective_generation(p_perspective, null)).generation_id);
   select rewind.stream_id(t.tree_name, p_stream, p_options) into v_stream_id from rewind.trees t where t.tree_id = v_generation.tree_id;
-  perform from rewind.perspective_stream_locks
-  where generation_id = v_generation.generation_id and stream_id = v_stream_id
-  for update;
-  if p_partition then
+  if not p_exclusive then
+    perform from rewind.perspective_stream_locks
+    where generation_id = v_generation.generation_id and stream_id = v_stream_id
+    for update;
+  else
+    insert into rewind.perspective_stream_locks as l (generation_id, stream_id, owner, reason, token, acquired_at, expires_at)
+    select v_generation.generation_id, s.stream_id, 'exclusive', 'exclusive', nextval('rewind.fencing_tokens'), n.now, n.now
+    from rewind.streams s
+    cross join (select rewind._now() as now offset 0) n
+    where s.stream_id = v_stream_id
+    on conflict (stream_id, generation_id) do update set token = l.token;
     perform from rewind.perspective_partitions p
     join rewind.streams s on s.stream_id = v_stream_id and s.wal_partition = p.wal_partition
     where p.generation_id = v_generation.generation_id

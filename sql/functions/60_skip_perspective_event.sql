@@ -13,6 +13,7 @@ declare
   v_generation rewind.perspective_generations;
   v_cursor rewind.perspective_cursors;
   v_version bigint;
+  v_is_new boolean;
 begin
   if coalesce(p_reason, '') = '' then
     raise exception 'a skip needs a reason' using errcode = '22023';
@@ -31,9 +32,10 @@ begin
   insert into rewind.perspective_skips (perspective_name, stream_id, event_id, reason, effective)
   values (p_perspective, v_cursor.stream_id, p_event_id, p_reason, v_version > v_cursor.applied_version)
   on conflict do nothing;
-  if found then
-    delete from rewind.perspective_stream_locks
-    where generation_id = v_cursor.generation_id and stream_id = v_cursor.stream_id;
+  v_is_new := found;
+  delete from rewind.perspective_stream_locks
+  where generation_id = v_cursor.generation_id and stream_id = v_cursor.stream_id and (v_is_new or reason = 'exclusive');
+  if v_is_new then
     if v_version <= v_cursor.applied_version then
       perform rewind._flag_cursors(v_cursor.generation_id, array[v_cursor.stream_id], array[p_event_id]);
     end if;
