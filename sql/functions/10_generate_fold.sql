@@ -10,6 +10,7 @@ as $function$
 declare
   v_generation rewind.perspective_generations;
   v_parallel text;
+  v_step text;
 begin
   select * into strict v_generation from rewind.perspective_generations where generation_id = p_generation_id;
   if v_generation.apply is null then
@@ -17,27 +18,21 @@ begin
   end if;
   select case proparallel when 's' then 'safe' when 'r' then 'restricted' else 'unsafe' end into v_parallel
   from pg_catalog.pg_proc where oid = v_generation.apply::regprocedure;
-  execute format(
-    $sql$
-    create or replace function rewind_gen.step_%1$s(
-      p_state jsonb, p_start jsonb, p_stream_id uuid, p_stream_key text, p_tenant_id text,
-      p_event_id uuid, p_event_type text, p_payload jsonb, p_metadata jsonb
-    ) returns jsonb
-      language plpgsql immutable parallel %4$s security invoker
-    as $step$
+  v_step := format(
+    $step$
     declare
       v_model jsonb;
     begin
       if p_state is null then
-        v_model := coalesce(p_start, %3$L);
+        v_model := coalesce(p_start, %2$L);
       elsif p_state ? 'rewind:error' then
         return p_state;
       elsif p_state = 'null' then
-        v_model := %3$L;
+        v_model := %2$L;
       else
         v_model := p_state;
       end if;
-      v_model := %2$s(v_model, row(p_stream_id, p_stream_key, p_tenant_id, p_event_id, p_event_type,
+      v_model := %1$s(v_model, row(p_stream_id, p_stream_key, p_tenant_id, p_event_id, p_event_type,
         rewind.event_time(p_event_id), p_payload, p_metadata)::rewind.event);
       if v_model ? 'rewind:error' then
         raise exception 'the key "rewind:error" of a model is reserved' using errcode = 'RW016';
@@ -49,9 +44,18 @@ begin
       end if;
       return jsonb_build_object('rewind:error', jsonb_build_object('event_id', p_event_id, 'sqlstate', sqlstate, 'message', sqlerrm));
     end
-    $step$
+    $step$,
+    v_generation.apply::regprocedure::regproc, v_generation.initial);
+  execute format(
+    $sql$
+    create or replace function rewind_gen.step_%1$s(
+      p_state jsonb, p_start jsonb, p_stream_id uuid, p_stream_key text, p_tenant_id text,
+      p_event_id uuid, p_event_type text, p_payload jsonb, p_metadata jsonb
+    ) returns jsonb
+      language plpgsql immutable parallel %2$s security invoker
+    as %3$L
     $sql$,
-    p_generation_id, v_generation.apply::regprocedure::regproc, v_generation.initial, v_parallel);
+    p_generation_id, v_parallel, v_step);
   execute format(
     $sql$
     create or replace aggregate rewind_gen.fold_%1$s(
