@@ -41,10 +41,9 @@ begin
 
     if v_role in ('rewind_reader', 'rewind_worker') then
       execute format('grant select on all tables in schema rewind to %I', v_role);
-      execute format('grant usage on schema lens to %I', v_role);
+      execute format('grant usage on schema lens, rewind_gen to %I', v_role);
     end if;
     if v_role = 'rewind_worker' then
-      grant usage on schema rewind_gen to rewind_worker;
       grant usage on all sequences in schema rewind to rewind_worker;
       grant insert, update, delete on rewind.perspectives, rewind.perspective_generations, rewind.perspective_partitions,
         rewind.perspective_cursors, rewind.perspective_snapshots, rewind.perspective_stream_locks, rewind.perspective_rewinds,
