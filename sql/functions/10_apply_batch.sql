@@ -16,11 +16,7 @@ declare
   v_counts rewind.fold_counts;
 begin
   perform rewind._require_read_committed();
-  v_generation := rewind._writable_generation(p_generation_id);
-  if v_generation.apply is null then
-    raise exception 'perspective "%" is folded in Go', v_generation.perspective_name using
-      errcode = '22023', hint = 'a worker that registers it applies its batches';
-  end if;
+  v_generation := rewind._sql_generation(p_generation_id);
   select * into v_range from rewind._claim_partition(v_generation.generation_id, v_generation.tree_id, p_partition, p_limit);
   if not found then
     return;

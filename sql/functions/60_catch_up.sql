@@ -15,15 +15,16 @@ declare
   v_failed uuid[] := array[]::uuid[];
   v_moved boolean;
 begin
+  perform rewind._require_read_committed();
   perform rewind._check_options(p_options, array[]::text[]);
-  v_generation_id := (rewind._perspective_generation(p_perspective, null)).generation_id;
+  v_generation_id := (rewind._sql_generation((rewind._perspective_generation(p_perspective, null)).generation_id)).generation_id;
   loop
     v_moved := false;
     v_partitions := array(select wal_partition from rewind._unread_partitions(v_generation_id));
     foreach v_partition in array v_partitions loop
       select * into v_batch from rewind.apply_perspective_batch(p_perspective, v_partition);
       commit;
-      v_moved := v_moved or v_batch.records_read > 0;
+      v_moved := v_moved or coalesce(v_batch.records_read, 0) > 0;
     end loop;
     select * into v_claimed
     from rewind._claim_rewinds('catch_up', 1, null, array[v_generation_id], true, v_failed);
