@@ -14,6 +14,9 @@ declare
   v_number numeric;
   v_wanted text;
 begin
+  if p_options is null then
+    raise exception 'options must be a JSON object, not null' using errcode = '22023';
+  end if;
   perform rewind._check_options(p_options, (
     select array_agg(k order by k)
     from jsonb_object_keys(rewind._option_defaults()) k
@@ -33,7 +36,7 @@ begin
       when v_key in ('snapshot_every_n_events', 'max_snapshots_per_stream', 'rewind_snapshot_interval_events', 'max_attempts', 'max_concurrent_rewinds') then
         case when (v_number between 1 and 1000000 and v_number % 1 = 0) is not true then 'a whole number from 1 to 1000000' end
       when v_key in ('rewind_share', 'defer_ratio') then
-        case when (v_number > 0 and v_number <= 1) is not true then 'a number above 0, at most 1' end
+        case when (v_number between 0.000001 and 1) is not true then 'a number from 0.000001 to 1' end
       when v_key = 'skew_policy' then
         case when v_value not in ('"reject"', '"quarantine"') then 'reject or quarantine' end
       when v_key = 'startup_rewind_mode' then
@@ -42,7 +45,11 @@ begin
         case when jsonb_typeof(v_value) <> 'string' or v_value #>> '{}' !~ '^(debug|info|warn|error)(,\w+=(debug|info|warn|error))*$' then
           'a level (debug, info, warn, error), then category=level, by commas' end
       else
-        case when jsonb_typeof(v_value) <> 'string' or v_value #>> '{}' !~ v_duration then 'a duration such as 500ms, 5s or 1h30m' end
+        case
+          when jsonb_typeof(v_value) <> 'string' or v_value #>> '{}' !~ v_duration then 'a duration such as 500ms, 5s or 1h30m'
+          when v_key in ('stream_lock_timeout', 'stream_lock_keepalive_interval')
+            and (v_value #>> '{}')::interval not between '1 millisecond' and '24 hours' then 'a duration from 1ms to 24h'
+        end
     end;
     if v_wanted is not null then
       raise exception 'option "%" must be %, not %', v_key, v_wanted, v_value using
