@@ -17,11 +17,7 @@ begin
   where generation_id = p_generation_id and wal_partition = p_partition
   for update skip locked;
   if not found then
-    perform from rewind.perspective_partitions where generation_id = p_generation_id and wal_partition = p_partition;
-    if not found then
-      raise exception 'generation % does not read partition %', p_generation_id, coalesce(p_partition::text, 'null') using
-        errcode = 'RW018', detail = jsonb_build_object('generation_id', p_generation_id, 'wal_partition', p_partition)::text;
-    end if;
+    perform rewind._check_partition(p_generation_id, p_partition);
     return;
   end if;
   select wal_offset + 1 into v_head

@@ -9,6 +9,10 @@ create or replace function rewind.claim_perspective_rewinds(
 as $function$
 begin
   perform rewind._check_options(p_options, array['generations']);
+  perform rewind._check_name('worker', p_worker);
+  if p_options ? 'generations' and not p_options @? 'strict $.generations ? (@.type() == "array" && !exists(@[*] ? (@.type() != "number")))' then
+    raise exception 'generations must be a list of numbers' using errcode = '22023';
+  end if;
   return query select *
   from rewind._claim_rewinds(p_worker, p_limit, p_perspectives,
     case when p_options ? 'generations' then array(select g::int from jsonb_array_elements_text(p_options -> 'generations') g) end);

@@ -1,5 +1,5 @@
 -- Takes the stream lock of a cursor, for a holder of one's own choosing; returns the fencing token.
--- Errors: RW009 held (detail says by whom and until when), RW018, RW014.
+-- Errors: RW009 held (detail says by whom and until when), RW018, RW014, 22023.
 create or replace function rewind.claim_perspective_stream_lock(
   p_generation_id int, p_stream_id uuid, p_owner text, p_reason text, p_options jsonb default '{}'
 ) returns bigint
@@ -12,6 +12,8 @@ declare
   v_lock rewind.perspective_stream_locks;
 begin
   perform rewind._check_options(p_options, array[]::text[]);
+  perform rewind._check_name(n.name, n.value)
+  from (values ('stream id', p_stream_id::text), ('owner', p_owner), ('reason', p_reason)) n (name, value);
   v_generation := rewind._writable_generation(p_generation_id);
   v_token := rewind._acquire_stream_lock(p_generation_id, p_stream_id, p_owner, p_reason,
     rewind._perspective_options(v_generation.perspective_name));
