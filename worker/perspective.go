@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -153,16 +154,21 @@ type foldError struct {
 	stack   string // of a panic
 }
 
+// storable is a message as the database takes text: UTF-8, without NUL.
+func storable(message string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(message, "\x00", "\uFFFD"), "\uFFFD")
+}
+
 // foldEvents folds events of one stream on top of a model. A panic is a failure of that stream, and ends nobody else's work.
 func (p goPerspective) foldEvents(model json.RawMessage, events []streamEvent) (result folded, failed *foldError) {
 	eventID := events[0].ID
 	defer func() {
 		if v := recover(); v != nil {
-			failed = &foldError{fmt.Sprintf("panic: %v", v), eventID, string(debug.Stack())}
+			failed = &foldError{storable(fmt.Sprintf("panic: %v", v)), eventID, string(debug.Stack())}
 		}
 	}()
 	fail := func(doing string, err error) (folded, *foldError) {
-		return folded{}, &foldError{message: doing + err.Error(), eventID: eventID}
+		return folded{}, &foldError{message: storable(doing + err.Error()), eventID: eventID}
 	}
 	f := p.newFold()
 	if err := f.restore(model); err != nil {
