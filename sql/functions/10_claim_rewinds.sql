@@ -14,33 +14,33 @@ declare
   v_behind bigint;
   v_token bigint;
   v_claimed int := 0;
+  v_found boolean := true;
 begin
   if p_limit is null or p_limit < 1 then
     raise exception 'limit must be positive, not %', coalesce(p_limit::text, 'null') using errcode = '22023';
   end if;
-  for v_due in
-    select d.*
-    from rewind._due_rewinds(null, p_perspectives, p_generations, p_impatient, p_except) d
-    where not exists (
-      select from rewind.perspective_stream_locks l
-      where l.generation_id = d.generation_id and l.stream_id = d.stream_id and l.expires_at > rewind._now()
-    )
-  loop
-    v_generation := rewind._writable_generation(v_due.generation_id);
-    select least(o.least_event_id, v_due.trigger_event_id) into v_trigger
-    from rewind._owed_records(v_generation, v_due.stream_id, v_due.applied_version) o;
-    v_behind := rewind._events_behind(v_generation, v_due.stream_id, v_trigger, v_due.last_event_id);
-    v_token := rewind._acquire_stream_lock(v_due.generation_id, v_due.stream_id, p_worker, 'rewind',
-      rewind._perspective_options(v_due.perspective_name), v_trigger, v_behind);
-    if v_token is not null then
-      return query
-      select v_due.generation_id, v_due.perspective_name, v_due.stream_id, s.stream_key, v_token, v_trigger,
-        v_due.applied_version, v_due.last_event_id, v_behind
-      from rewind.streams s
-      where s.stream_id = v_due.stream_id;
-      v_claimed := v_claimed + 1;
-      exit when v_claimed = p_limit;
-    end if;
+  -- Others may claim the same ones at this moment: those are held then, and the next pass finds others.
+  while v_found and v_claimed < p_limit loop
+    v_found := false;
+    for v_due in
+      select * from rewind._due_rewinds(p_limit - v_claimed, p_perspectives, p_generations, p_impatient, p_except, false)
+    loop
+      v_found := true;
+      v_generation := rewind._writable_generation(v_due.generation_id);
+      select least(o.least_event_id, v_due.trigger_event_id) into v_trigger
+      from rewind._owed_records(v_generation, v_due.stream_id, v_due.applied_version) o;
+      v_behind := rewind._events_behind(v_generation, v_due.stream_id, v_trigger, v_due.last_event_id);
+      v_token := rewind._acquire_stream_lock(v_due.generation_id, v_due.stream_id, p_worker, 'rewind',
+        rewind._perspective_options(v_due.perspective_name), v_trigger, v_behind);
+      if v_token is not null then
+        return query
+        select v_due.generation_id, v_due.perspective_name, v_due.stream_id, s.stream_key, v_token, v_trigger,
+          v_due.applied_version, v_due.last_event_id, v_behind
+        from rewind.streams s
+        where s.stream_id = v_due.stream_id;
+        v_claimed := v_claimed + 1;
+      end if;
+    end loop;
   end loop;
 end
 $function$;

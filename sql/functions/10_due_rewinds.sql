@@ -1,7 +1,9 @@
 -- Cursors whose repair is due, oldest debt first. Late ones (32) when the debounce has ended and the stream has paid for its last
 -- rewind (and, with defer_ratio, when enough of the replay is owed, or the model has been stale for long); failed ones (4) at retry_at, parked ones never; ones that only owe (8) at once. p_impatient waits for none of it.
+-- p_held: only those whose stream lock is held (true) or free (false).
 create or replace function rewind._due_rewinds(
-  p_limit int, p_perspectives text[], p_generations int[], p_impatient boolean default false, p_except uuid[] default '{}'
+  p_limit int, p_perspectives text[], p_generations int[], p_impatient boolean default false, p_except uuid[] default '{}',
+  p_held boolean default null
 ) returns setof rewind.due_rewind
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
@@ -28,12 +30,20 @@ begin
         )
       )
       and c.stream_id <> all ($3)
+      %s
     $sql$,
     g.perspective_name, g.model_table, o.options ->> 'rewind_enabled', o.options ->> 'debounce_window',
     o.options ->> 'max_debounce_window', o.options ->> 'rewind_share',
     case when o.options ->> 'defer_ratio' is not null then format(
       'and (c.rewind_first_flagged_at + %L::interval <= $1 or rewind._is_worthwhile(c, %L))',
       o.options ->> 'max_staleness', o.options ->> 'defer_ratio')
+    end,
+    case when p_held is not null then format(
+      'and %s exists (
+        select from rewind.perspective_stream_locks l
+        where l.stream_id = c.stream_id and l.generation_id = c.generation_id and l.expires_at > $1
+      )',
+      case when not p_held then 'not' end)
     end),
     ' union all ')
   into v_selects
@@ -49,4 +59,4 @@ begin
 end
 $function$;
 
-comment on function rewind._due_rewinds(int, text[], int[], boolean, uuid[]) is 'Cursors whose repair is due, oldest debt first.';
+comment on function rewind._due_rewinds(int, text[], int[], boolean, uuid[], boolean) is 'Cursors whose repair is due, oldest debt first.';

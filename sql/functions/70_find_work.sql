@@ -43,17 +43,22 @@ begin
 
   return query
   select d.generation_id, d.perspective_name, null::int, d.stream_id, s.stream_key, null::text, null::bigint, null::bigint
-  from rewind._due_rewinds(1, null, v_generations, false,
-    array(select l.stream_id from rewind.perspective_stream_locks l where l.expires_at > rewind._now())) d
+  from rewind._due_rewinds(1, null, v_generations, p_held => false) d
   join rewind.streams s on s.stream_id = d.stream_id;
 
   return query
   select d.generation_id, d.perspective_name, null::int, d.stream_id, s.stream_key, l.owner, l.token, null::bigint
-  from rewind.perspective_stream_locks l
-  cross join lateral rewind._due_rewinds(null, null, array[l.generation_id]) d
+  from (
+    select array_agg(distinct l.generation_id) as generations
+    from rewind.perspective_stream_locks l
+    where l.generation_id = any (v_generations) and l.expires_at > rewind._now()
+      and not exists (select from rewind.workers k where k.worker_id = l.owner)
+    having count(*) > 0
+  ) f
+  cross join lateral rewind._due_rewinds(null, null, f.generations, p_held => true) d
+  join rewind.perspective_stream_locks l on l.stream_id = d.stream_id and l.generation_id = d.generation_id
   join rewind.streams s on s.stream_id = d.stream_id
-  where l.generation_id = any (v_generations) and l.expires_at > rewind._now() and d.stream_id = l.stream_id
-    and not exists (select from rewind.workers k where k.worker_id = l.owner);
+  where not exists (select from rewind.workers k where k.worker_id = l.owner);
 end
 $function$;
 
