@@ -251,6 +251,10 @@ func (r *runner) settle(settle func()) {
 
 // poll looks for work; it returns whether this run is done. The pause until the next poll doubles, until something was done.
 func (r *runner) poll(ctx context.Context) (idle bool) {
+	defer func() {
+		now := time.Now()
+		r.lastPoll.Store(&now)
+	}()
 	longest := r.config.MaxPollInterval
 	if r.untilIdle {
 		longest = min(longest, max(idlePollInterval, r.config.PollInterval))

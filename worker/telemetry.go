@@ -15,7 +15,11 @@ import (
 	"github.com/rewindpg/rewind/internal/db"
 )
 
-const instrumentationName = "rewind.perspectives"
+const (
+	instrumentationName = "rewind.perspectives"
+	// observeTimeout keeps a database that doesn't answer from holding up whoever collects.
+	observeTimeout = 5 * time.Second
+)
 
 // telemetry is what a worker measures.
 type telemetry struct {
@@ -101,6 +105,8 @@ func (t *telemetry) countBatch(ctx context.Context, perspective string, batch db
 func (r *runner) observe() (metric.Registration, error) {
 	t := r.telemetry
 	return t.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		ctx, cancel := context.WithTimeout(ctx, observeTimeout)
+		defer cancel()
 		rows, err := r.query.ReadLag(ctx, r.pool)
 		if err != nil {
 			return fmt.Errorf("read the lag of perspectives: %w", err)

@@ -61,11 +61,12 @@ type Config struct {
 
 // Worker applies batches and rewinds. Make one with [New].
 type Worker struct {
-	config Config
-	pool   *pgxpool.Pool
-	query  db.Queries
-	wake   chan struct{}
-	ready  atomic.Bool
+	config   Config
+	pool     *pgxpool.Pool
+	query    db.Queries
+	wake     chan struct{}
+	ready    atomic.Bool
+	lastPoll atomic.Pointer[time.Time]
 
 	log            category
 	perspectiveLog category
@@ -140,6 +141,14 @@ func (w *Worker) Name() string { return w.config.Name }
 // Ready tells whether the worker runs and has done what it does first: with the option startup_rewind_mode at blocking, the rewinds that it
 // found waiting.
 func (w *Worker) Ready() bool { return w.ready.Load() }
+
+// LastPoll is when the worker last looked for work, found or not, whether or not the database answered; zero if it never did.
+func (w *Worker) LastPoll() time.Time {
+	if last := w.lastPoll.Load(); last != nil {
+		return *last
+	}
+	return time.Time{}
+}
 
 // Run works until ctx ends, and then returns nil: batches under way are finished, rewinds are left to others. Errors of the database are
 // waited out. It returns an error if the schema doesn't fit this program, or if a perspective can't be registered.
