@@ -12,7 +12,7 @@ func TestLadderBoundsReplays(t *testing.T) {
 	t.Parallel()
 	const n, every, spacing = 1000, 50, 10
 	for name, depth := range map[string]func(r *rand.Rand, events int) int{
-		"near":        func(r *rand.Rand, _ int) int { return r.IntN(20) },
+		"near":        func(r *rand.Rand, events int) int { return min(r.IntN(20), events-1) },
 		"exponential": func(r *rand.Rand, events int) int { return min(int(r.ExpFloat64()*200), events-1) },
 		"log-uniform": func(r *rand.Rand, events int) int { return int(math.Exp(r.Float64()*math.Log(float64(events)))) - 1 },
 		"uniform":     func(r *rand.Rand, events int) int { return r.IntN(events) },
