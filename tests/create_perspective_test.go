@@ -84,6 +84,7 @@ func TestCreatePerspective(t *testing.T) {
 		wantCode(t, pool, "RW018", `select from rewind.apply_perspective_batch('p', 99)`)
 		wantCode(t, pool, "RW018", `select from rewind.apply_perspective_batch('p', 0, 10, 4711)`)
 		wantCode(t, pool, "22023", `select from rewind.apply_perspective_batch('p', 0, 0)`)
+		wantCode(t, pool, "22023", `select from rewind.verify_perspective('p', 'typo')`)
 	})
 	t.Run("has a lens named verbatim", func(t *testing.T) {
 		exec(`select from rewind.create_perspective('Odd "name"', 't', 'app.chain(jsonb, rewind.event)')`)

@@ -1,7 +1,7 @@
 -- Drops a perspective with its generations, lens view, models, snapshots, locks and skips; its history of rewinds stays.
 -- Partitions are detached and dropped under a short lock_timeout, so that one open reader makes the call fail (55P03) and not
 -- everybody behind it wait. Views of users over the lens make it fail (2BP01).
--- Locks: perspective row, its partition rows (no batch is under way), then the tables.
+-- Locks: perspective row, stream lock rows, partition rows (no batch is under way), then the tables.
 -- Errors: RW006 unknown perspective.
 create or replace function rewind.drop_perspective(p_name text, p_options jsonb default '{}') returns void
   language plpgsql volatile parallel unsafe security definer
@@ -21,8 +21,8 @@ begin
   for v_generation_id in
     select generation_id from rewind.perspective_generations where perspective_name = p_name order by generation_id
   loop
-    perform from rewind.perspective_partitions where generation_id = v_generation_id order by wal_partition for update;
     delete from rewind.perspective_stream_locks where generation_id = v_generation_id;
+    perform from rewind.perspective_partitions where generation_id = v_generation_id order by wal_partition for update;
     delete from rewind.perspective_partitions where generation_id = v_generation_id;
     execute format('alter table rewind.perspective_cursors detach partition rewind_gen.models_%s', v_generation_id);
     execute format('alter table rewind.perspective_snapshots detach partition rewind_gen.snapshots_%s', v_generation_id);

@@ -8,7 +8,7 @@
 --   orphan          a cursor or snapshot without its stream or cursor
 --   log             offsets, versions or clocks of the log are not dense and ascending (changed by hand)
 -- Folds each stream once, from snapshot to snapshot; streams where that finds anything are judged again, each point from the beginning.
--- p_stream: only that stream (option tenant_id). Errors: RW006, 22023.
+-- p_stream: only that stream (option tenant_id). Errors: RW006, 22023 (also: no such stream).
 create or replace function rewind.verify_perspective(p_perspective text, p_stream text default null, p_options jsonb default '{}')
   returns setof rewind.verify_problem
   language plpgsql volatile parallel unsafe security invoker
@@ -25,6 +25,11 @@ begin
   if p_stream is not null then
     select tree_name into v_tree_name from rewind.trees where tree_id = v_generation.tree_id;
     v_stream_id := rewind.stream_id(v_tree_name, p_stream, p_options);
+    perform from rewind.streams where stream_id = v_stream_id;
+    if not found then
+      raise exception 'tree "%" has no stream "%"', v_tree_name, p_stream using
+        errcode = '22023', detail = jsonb_build_object('tree_name', v_tree_name, 'stream_key', p_stream, 'stream_id', v_stream_id)::text;
+    end if;
   end if;
   select array_agg(distinct p.stream_id) into v_suspects from rewind._verify_points(v_generation, array[v_stream_id], true) p;
   if v_suspects is not null then
