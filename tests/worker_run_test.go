@@ -168,6 +168,104 @@ func TestServerRestart(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil { // the server kills all others and starts anew
 		t.Fatal(err)
 	}
+	event := []map[string]any{{"event_id": at(50), "type": "x", "payload": map[string]any{"v": 1}}}
+	eventually(t, func() bool {
+		_, err := w.pool.Exec(t.Context(), `select from rewind.append_events('t', 's', $1)`, event)
+		return err == nil
+	})
+	w.pool.Reset() // other connections may be dead still
+	eventually(t, func() bool { return w.applied("p") == 4 })
+	if err := stop(); err != nil {
+		t.Errorf("second run: %v", err)
+	}
+}
+
+func TestRunRefusesSchema(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change string
+		want   error
+	}{
+		"missing": {`truncate rewind.schema_bundle`, migrate.ErrSchemaMissing},
+		"older":   {`update rewind.schema_bundle set checksum = 'x'`, migrate.ErrSchemaOlder},
+		"newer":   {`update rewind.schema_bundle set version = version + 1`, migrate.ErrSchemaNewer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, worldOptions{})
+			w.exec(c.change)
+			if err := newWorker(t, w, worker.Config{}).Run(t.Context()); !errors.Is(err, c.want) {
+				t.Errorf("run: %v, want %v", err, c.want)
+			}
+		})
+	}
+	t.Run("changed_under_it", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, worldOptions{})
+		done := make(chan error, 1)
+		k := newWorker(t, w, worker.Config{})
+		go func() { done <- k.Run(t.Context()) }()
+		eventually(t, func() bool { return queryOne[int64](t, w.pool, `select count(*) from rewind.workers`) == 1 })
+		w.exec(`update rewind.schema_bundle set version = version + 1`)
+		w.exec(`drop function rewind._find_work(text[], jsonb)`)
+		if err := <-done; !errors.Is(err, migrate.ErrSchemaNewer) {
+			t.Errorf("run: %v, want %v", err, migrate.ErrSchemaNewer)
+		}
+	})
+}
+
+// flakySQL makes every write of a position or a cursor fail now and then in a way that the worker must try again: only the first
+// attempts, told apart by a sequence, which no rollback takes back.
+const flakySQL = `
+create sequence app.attempts;
+create function app.fail_now_and_then() returns trigger language plpgsql as $$
+begin
+  case nextval('app.attempts') % 10
+    when 1 then raise 'flaky' using errcode = '40001';
+    when 4 then raise 'flaky' using errcode = '40P01';
+    when 7 then perform pg_terminate_backend(pg_backend_pid());
+    else null;
+  end case;
+  return null;
+end $$;
+create trigger flaky after update on rewind.perspective_partitions for each statement execute function app.fail_now_and_then();
+create trigger flaky after delete on rewind.perspective_stream_locks for each statement execute function app.fail_now_and_then()`
+
+// What fails halfway for a passing reason is done again, and everything counts once.
+func TestPassingErrors(t *testing.T) {
+	t.Parallel()
+	options := map[string]any{"inline_rewind_events": 5, "debounce_window": "0s", "rewind_share": 1, "stream_lock_timeout": "1s", "stream_lock_keepalive_interval": "300ms"}
+	w := newWorld(t, worldOptions{partitions: 2, options: options})
+	w.exec(flakySQL)
+	k := newWorker(t, w, worker.Config{BatchSize: 10})
+	register(t, k, chainPerspective(options))
+	w.appendRandomly(rand.New(rand.NewPCG(3, 4)), 200)
+	settle(t, w, k)
+	w.checkSettled()
+	if diff := cmp.Diff(w.states("p"), w.states("g")); diff != "" {
+		t.Errorf("cursors (-SQL +Go):\n%s", diff)
+	}
+	if n := queryOne[int64](t, w.pool, `select last_value from app.attempts`); n < 20 {
+		t.Errorf("only %d writes could fail", n)
+	}
+}
+
+// A crash and restart of the server doesn't end a run.
+func TestServerRestart(t *testing.T) {
+	t.Parallel()
+	server := testdb.NewServer(t)
+	if _, err := migrateUp(t.Context(), server.URL("postgres")); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorldIn(t, testdb.Open(t, server.URL("postgres")), worldOptions{})
+	stop := start(t, newWorker(t, w, worker.Config{}))
+	w.append("s", inOrder(3)...)
+	eventually(t, func() bool { return w.applied("p") == 3 })
+
+	pid := queryOne[int](t, w.pool, `select pg_backend_pid()`)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil { // the server kills all others and starts anew
+		t.Fatal(err)
+	}
 	eventually(t, func() bool {
 		_, err := w.pool.Exec(t.Context(), `select from rewind.append_events('t', 's', $1)`, []map[string]any{{"event_id": at(50), "type": "x", "payload": map[string]any{"v": 1}}})
 		return err == nil
