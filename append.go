@@ -33,16 +33,20 @@ type StreamEvent struct {
 	NewEvent
 }
 
-// Appended says where an event stands in the log.
+// Appended says where an event stands in the log. One that went into quarantine stands nowhere.
 type Appended struct {
 	EventID       uuid.UUID `json:"event_id"`
 	Partition     int       `json:"wal_partition"`
 	Offset        int64     `json:"wal_offset"`
 	StreamVersion int64     `json:"stream_version"`
 	HLC           int64     `json:"hlc,string"`
-	// WasNew is false if the stream had the event already.
+	// WasNew is false if the stream had the event already, or doesn't get it.
 	WasNew bool `json:"was_new"`
 }
+
+// Quarantined reports whether the event is not in the log, because it is too far in the future or too old for its tree, and the option
+// skew_policy says to put such events aside.
+func (a Appended) Quarantined() bool { return a.StreamVersion == 0 }
 
 // Append appends events to a stream, all or none, and returns their places in the order given. An event whose ID the stream already has
 // comes back with its first place. Options: [ExpectedVersion], [Tenant].
@@ -210,13 +214,12 @@ func fillIDs(ctx context.Context, tx DBTX, batch db.AppendBatchParams, encoded [
 func appended(rows []db.RewindAppended) []Appended {
 	places := make([]Appended, len(rows))
 	for i, r := range rows {
-		places[i] = Appended{
-			EventID:       r.EventID,
-			Partition:     int(r.WalPartition),
-			Offset:        r.WalOffset,
-			StreamVersion: r.StreamVersion,
-			HLC:           r.Hlc,
-			WasNew:        r.WasNew,
+		places[i] = Appended{EventID: r.EventID, WasNew: r.WasNew}
+		if r.StreamVersion != nil {
+			places[i].Partition = int(*r.WalPartition)
+			places[i].Offset = *r.WalOffset
+			places[i].StreamVersion = *r.StreamVersion
+			places[i].HLC = *r.Hlc
 		}
 	}
 	return places

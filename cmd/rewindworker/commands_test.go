@@ -383,6 +383,11 @@ func TestWithoutPreparedStatements(t *testing.T) {
 		{"verify", "more"},
 		{"verify", "more", "--stream=a"},
 		{"perspective", "drop", "more"},
+		{"options", "--tree=t", "set", "skew_policy=quarantine"},
+		{"import", "--tree=t", writeLines(t, `{"stream":"a","type":"x","time":"2200-01-01T00:00:00Z"}`)},
+		{"quarantine", "list"},
+		{"quarantine", "drop", "1", "--reason=wrong clock"},
+		{"quarantine", "release", "1"},
 	} {
 		runCommand(t, exitDone, append(args, database)...)
 	}

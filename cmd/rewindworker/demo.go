@@ -357,7 +357,7 @@ func (p *demoPart) step(ctx context.Context, from, to int64, alone bool) (added 
 		return 0, err
 	}
 	err = pgx.BeginFunc(ctx, p.conn, func(tx pgx.Tx) error {
-		added, err = p.staged.append(ctx, tx, from, to, func(int64) {})
+		added, _, err = p.staged.append(ctx, tx, from, to, func(int64) {})
 		return err
 	})
 	if err != nil {

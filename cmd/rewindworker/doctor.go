@@ -118,6 +118,12 @@ func examine(ctx context.Context, pool *pgxpool.Pool) (findings []finding, err e
 			f.StreamKey, f.PerspectiveName, count(int64(f.Attempts), "attempt"), f.ErrorEventID, when, f.Error)
 	}
 
+	held, err := queryRows[struct{ Count int64 }](ctx, pool, `select count(*) from rewind.quarantined_events where state = 'held'`)
+	if err != nil {
+		return nil, err
+	}
+	add("quarantine", held[0].Count > 0, "%s in quarantine", count(held[0].Count, "event"))
+
 	expired, err := queryRows[struct{ Count int64 }](ctx, pool,
 		`select count(*) from rewind.perspective_stream_locks where expires_at <= rewind._now()`)
 	if err != nil {

@@ -368,33 +368,34 @@ func (s *stagedEvents) lock(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// append appends the events at places from up to to, and returns how many were new. progress gets how many were appended.
-func (s *stagedEvents) append(ctx context.Context, tx pgx.Tx, from, to int64, progress func(events int64)) (added int64, err error) {
+// append appends the events at places from up to to, and returns how many were new, and how many went into quarantine. progress gets
+// how many were appended.
+func (s *stagedEvents) append(ctx context.Context, tx pgx.Tx, from, to int64, progress func(events int64)) (added, quarantined int64, err error) {
 	for _, t := range s.tenants {
 		last := min(t.Last, to)
 		for first := max(t.First, from); first <= last; first += batchLines {
 			end := min(first+batchLines-1, last)
-			n, err := s.appendBatch(ctx, tx, t.TenantID, first, end)
+			a, q, err := s.appendBatch(ctx, tx, t.TenantID, first, end)
 			if err != nil {
-				return added, err
+				return added, quarantined, err
 			}
-			added += n
+			added, quarantined = added+a, quarantined+q
 			progress(end - first + 1)
 		}
 	}
-	return added, nil
+	return added, quarantined, nil
 }
 
-func (s *stagedEvents) appendBatch(ctx context.Context, tx pgx.Tx, tenantID string, first, last int64) (added int64, err error) {
+func (s *stagedEvents) appendBatch(ctx context.Context, tx pgx.Tx, tenantID string, first, last int64) (added, quarantined int64, err error) {
 	// Read before the append, because a failed transaction can't be asked any more which lines these are.
 	var numbers []int64
 	err = tx.QueryRow(ctx, `select array_agg(number order by place) from pg_temp.staged_events where place between $1 and $2`,
 		first, last).Scan(&numbers)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	err = tx.QueryRow(ctx, `
-		select count(*) filter (where a.was_new)
+		select count(*) filter (where a.was_new), count(*) filter (where a.stream_version is null)
 		from (
 		  select
 		    array_agg(stream_key order by place) as stream_keys, array_agg(event_id order by place) as event_ids,
@@ -404,11 +405,11 @@ func (s *stagedEvents) appendBatch(ctx context.Context, tx pgx.Tx, tenantID stri
 		) b
 		cross join lateral rewind.append_batch($1, b.stream_keys, b.event_ids, b.event_types, b.payloads, b.metadata,
 		  jsonb_build_object('tenant_id', $2::text)) a`,
-		s.tree, tenantID, first, last).Scan(&added)
+		s.tree, tenantID, first, last).Scan(&added, &quarantined)
 	if bad := refusedLines(err, numbers); bad != nil {
-		return 0, &badLinesError{s.file.name, bad}
+		return 0, 0, &badLinesError{s.file.name, bad}
 	}
-	return added, err
+	return added, quarantined, err
 }
 
 // refusedLines are the lines that an append complains about, which it names by their places in the call.

@@ -22,10 +22,11 @@ type importCmd struct {
 }
 
 type importResult struct {
-	Events     int64 `json:"events"`
-	New        int64 `json:"new"`
-	Duplicates int64 `json:"duplicates"`
-	Streams    int64 `json:"streams"`
+	Events      int64 `json:"events"`
+	New         int64 `json:"new"`
+	Duplicates  int64 `json:"duplicates"`
+	Quarantined int64 `json:"quarantined"`
+	Streams     int64 `json:"streams"`
 }
 
 func (c *importCmd) Help() string {
@@ -73,6 +74,9 @@ func (c *importCmd) Run(ctx context.Context, g *globals) (err error) {
 	}
 	_, err = fmt.Fprintf(g.stdout, "done: %d events of %d streams read from %s, %d new and appended, %d there already\n",
 		result.Events, result.Streams, file.name, result.New, result.Duplicates)
+	if err == nil && result.Quarantined > 0 {
+		_, err = fmt.Fprintf(g.stdout, "%s in quarantine: rewindworker quarantine list\n", count(result.Quarantined, "event"))
+	}
 	return err
 }
 
@@ -90,14 +94,21 @@ func (c *importCmd) appendAll(ctx context.Context, g *globals, tx pgx.Tx, file *
 	bar := g.progressBar(staged.events, "appending")
 	defer bar.clear()
 	var done int64
-	added, err := staged.append(ctx, tx, 1, staged.events, func(events int64) {
+	added, quarantined, err := staged.append(ctx, tx, 1, staged.events, func(events int64) {
 		done += events
 		bar.set(done)
 	})
 	if err != nil {
 		return importResult{}, err
 	}
-	return importResult{staged.events, added, staged.events - added, staged.streams}, staged.drop(ctx, tx)
+	result := importResult{
+		Events:      staged.events,
+		New:         added,
+		Duplicates:  staged.events - added - quarantined,
+		Quarantined: quarantined,
+		Streams:     staged.streams,
+	}
+	return result, staged.drop(ctx, tx)
 }
 
 // ensureTree makes a tree that isn't there. An existing one is found without rights on the tables.

@@ -38,6 +38,7 @@ type commands struct {
 	Verify      verifyCmd      `cmd:"" help:"Check that models equal the folds of their events."`
 	Rewinds     rewindsCmd     `cmd:"" help:"List what was rewound."`
 	Perspective perspectiveCmd `cmd:"" help:"Create and manage perspectives."`
+	Quarantine  quarantineCmd  `cmd:"" help:"Decide about events that are too far in the future or too old."`
 	Options     optionsCmd     `cmd:"" help:"Show and set options."`
 	Doctor      doctorCmd      `cmd:"" help:"Look for what needs a person."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`

@@ -11,13 +11,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// Shape: where an appended event stands; was_new is false for one that the stream already had.
+// Shape: where an appended event stands, nowhere if it is in quarantine; was_new is false for one that the stream already had.
 type RewindAppended struct {
 	EventID       uuid.UUID
-	WalPartition  int32
-	WalOffset     int64
-	StreamVersion int64
-	Hlc           int64
+	WalPartition  *int32
+	WalOffset     *int64
+	StreamVersion *int64
+	Hlc           *int64
 	WasNew        bool
 }
 
@@ -303,6 +303,25 @@ type RewindPerspectiveStreamLock struct {
 	EventsBehind   int64
 	// Start of the bracket of rewinds of its stream; null: no rewind has begun.
 	BracketStartedAt *time.Time
+}
+
+// Events too far in the future (RW004) or too old (RW015), kept out of the log until somebody decides.
+type RewindQuarantinedEvent struct {
+	QuarantineID  int64
+	TreeID        int32
+	TenantID      string
+	StreamID      uuid.UUID
+	StreamKey     string
+	EventID       uuid.UUID
+	EventType     string
+	Payload       json.RawMessage
+	Metadata      json.RawMessage
+	Reason        string
+	Detail        json.RawMessage
+	QuarantinedAt time.Time
+	State         string
+	DecidedAt     *time.Time
+	DropReason    *string
 }
 
 // Shape: a record with the names of its tree, tenant and stream.

@@ -3,14 +3,15 @@
 create or replace view rewind.appended as
 select
   '00000000-0000-0000-0000-000000000000'::uuid as event_id,
-  0::int as wal_partition,
-  0::bigint as wal_offset,
-  0::bigint as stream_version,
-  0::bigint as hlc,
+  null::int as wal_partition,
+  null::bigint as wal_offset,
+  null::bigint as stream_version,
+  null::bigint as hlc,
   false as was_new
 where false;
 
-comment on view rewind.appended is 'Shape: where an appended event stands; was_new is false for one that the stream already had.';
+comment on view rewind.appended is
+  'Shape: where an appended event stands, nowhere if it is in quarantine; was_new is false for one that the stream already had.';
 
 create or replace view rewind.records as
 select

@@ -1,6 +1,7 @@
 -- The append under the locks: reads the heads of streams and partitions and inserts what is new; nothing is updated and no row is locked.
--- Idempotent by (stream, event id). Arrays as in _append; p_stream_ids and p_partitions run in parallel with p_streams.
--- Errors: RW002, RW001.
+-- Idempotent by (stream, event id). Arrays as in _append; p_stream_ids and p_partitions run in parallel with p_streams. p_complaints:
+-- those of _check_event_ids. What goes into quarantine comes back without a place.
+-- Errors: RW004, RW015, RW002, RW001.
 create or replace function rewind._append_locked(
   p_tree rewind.trees,
   p_tenant_id text,
@@ -13,7 +14,8 @@ create or replace function rewind._append_locked(
   p_types text[],
   p_payloads jsonb[],
   p_metadata jsonb[],
-  p_expected_version bigint
+  p_expected_version bigint,
+  p_complaints jsonb
 ) returns setof rewind.appended
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
@@ -22,6 +24,7 @@ declare
   v_now constant timestamptz := rewind._now();
   v_to_make constant boolean := num_nulls(variadic p_event_ids) > 0;
   v_event_ids uuid[] := p_event_ids;
+  v_is_held boolean[];
   v_is_new boolean[] := array_fill(true, array[cardinality(p_types)]);
   v_versions bigint[];
   v_newest uuid[];
@@ -44,7 +47,11 @@ begin
       p_event_ids, p_times, p_types, p_payloads, p_metadata, v_now);
   end if;
   if num_nonnulls(variadic p_event_ids) > 0 or num_nonnulls(variadic p_times) > 0 then
-    v_is_new := rewind._find_new(p_stream_ids, p_stream_of, v_event_ids, p_types, p_payloads);
+    if p_complaints is not null then
+      v_is_held := rewind._guard_events(p_tree, p_tenant_id, p_streams, p_stream_ids, p_stream_of,
+        v_event_ids, p_types, p_payloads, p_metadata, p_complaints);
+    end if;
+    v_is_new := rewind._find_new(p_stream_ids, p_stream_of, v_event_ids, p_types, p_payloads, v_is_held);
   end if;
   if p_expected_version <> coalesce(v_versions[1], 0) and true = any (v_is_new) then
     perform rewind._refuse_version(p_streams[1], p_expected_version, v_is_new, v_versions[1]);
@@ -53,7 +60,7 @@ begin
   if false = any (v_is_new) then
     -- What is new goes by itself; then all of the call is read back.
     perform rewind._append_locked(p_tree, p_tenant_id, p_streams, p_stream_ids, p_partitions,
-      f.stream_of, f.event_ids, null, f.types, f.payloads, f.metadata, null)
+      f.stream_of, f.event_ids, null, f.types, f.payloads, f.metadata, null, null)
     from (
       select
         array_agg(u.s order by u.n) as stream_of,
@@ -67,9 +74,9 @@ begin
       having count(*) > 0
     ) f;
     return query
-    select w.event_id, w.wal_partition, w.wal_offset, w.stream_version, w.hlc, e.is_new
+    select e.event_id, w.wal_partition, w.wal_offset, w.stream_version, w.hlc, e.is_new
     from unnest(p_stream_of, v_event_ids, v_is_new) with ordinality e(s, event_id, is_new, n)
-    cross join lateral rewind._stored_event(p_stream_ids[e.s], e.event_id) w
+    left join lateral rewind._stored_event(p_stream_ids[e.s], e.event_id) w on true
     order by e.n;
     return;
   end if;
@@ -120,5 +127,5 @@ begin
 end
 $function$;
 
-comment on function rewind._append_locked(rewind.trees, text, text[], uuid[], int[], int[], uuid[], timestamptz[], text[], jsonb[], jsonb[], bigint) is
+comment on function rewind._append_locked(rewind.trees, text, text[], uuid[], int[], int[], uuid[], timestamptz[], text[], jsonb[], jsonb[], bigint, jsonb) is
   'Appends checked events of one or many streams whose partitions are locked.';

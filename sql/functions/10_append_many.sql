@@ -32,7 +32,7 @@ begin
 
   return query
   select * from rewind._append(rewind._find_tree(p_tree), p_tenant_id, array[p_stream], array_fill(1, array[cardinality(v_types)]),
-    v_event_ids, v_times, v_types, v_payloads, v_metadata, p_expected_version);
+    v_event_ids, v_times, v_types, v_payloads, v_metadata, p_expected_version, true);
 end
 $function$;
 

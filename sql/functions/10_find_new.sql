@@ -1,6 +1,13 @@
--- Which events of a call its streams don't have yet; of several with one id, the first. Arrays as in _append_locked. Errors: RW002.
-create or replace function rewind._find_new(p_stream_ids uuid[], p_stream_of int[], p_event_ids uuid[], p_types text[], p_payloads jsonb[])
-  returns boolean[]
+-- Which events of a call are for the log and not yet there; of several with one id, the first. Arrays as in _append_locked; p_is_held:
+-- those in quarantine, null: none. Errors: RW002.
+create or replace function rewind._find_new(
+  p_stream_ids uuid[],
+  p_stream_of int[],
+  p_event_ids uuid[],
+  p_types text[],
+  p_payloads jsonb[],
+  p_is_held boolean[]
+) returns boolean[]
   language plpgsql stable parallel safe security invoker
   set search_path = pg_catalog, pg_temp
 as $function$
@@ -10,7 +17,8 @@ declare
 begin
   select array_agg(e.is_new order by e.n) into v_is_new
   from (
-    select u.n, row_number() over (partition by u.s, u.event_id order by u.n) = 1 and w.event_id is null as is_new
+    select u.n,
+      row_number() over (partition by u.s, u.event_id order by u.n) = 1 and w.event_id is null and p_is_held[u.n] is not true as is_new
     from unnest(p_stream_of, p_event_ids) with ordinality u(s, event_id, n)
     left join lateral rewind._stored_event(p_stream_ids[u.s], u.event_id) w on true
   ) e;
@@ -25,9 +33,11 @@ begin
     window same_id as (partition by u.s, u.event_id order by u.n)
   ) e
   left join lateral rewind._stored_event(p_stream_ids[e.s], e.event_id) w on true
+  left join rewind.quarantined_events q on p_is_held[e.n] and q.stream_id = p_stream_ids[e.s] and q.event_id = e.event_id
   where case
-    when w.event_id is null then (e.event_type, e.payload) is distinct from (e.first_type, e.first_payload)
-    else (e.event_type, e.payload) is distinct from (w.event_type, w.payload)
+    when w.event_id is not null then (e.event_type, e.payload) is distinct from (w.event_type, w.payload)
+    when q.event_id is not null then (e.event_type, e.payload) is distinct from (q.event_type, q.payload)
+    else (e.event_type, e.payload) is distinct from (e.first_type, e.first_payload)
   end;
   if v_reused is not null then
     perform rewind._refuse_reuse(v_reused);
@@ -36,4 +46,5 @@ begin
 end
 $function$;
 
-comment on function rewind._find_new(uuid[], int[], uuid[], text[], jsonb[]) is 'Which events of a call are new; raises RW002 for ids used again with other content.';
+comment on function rewind._find_new(uuid[], int[], uuid[], text[], jsonb[], boolean[]) is
+  'Which events of a call are new to the log; raises RW002 for ids used again with other content.';

@@ -1,5 +1,6 @@
 -- Fills in the ids of events that came without one. Those with a time get the id that time and content determine; those without get now,
--- strictly increasing in array order and above p_newest, the newest id of their stream, as if appended one after another.
+-- strictly increasing in array order and above p_newest, the newest id of their stream, as if appended one after another. Given ids that
+-- are further ahead than the clock skew that the tree tolerates push none up.
 create or replace function rewind._make_event_ids(
   p_tree rewind.trees,
   p_tenant_id text,
@@ -18,6 +19,7 @@ create or replace function rewind._make_event_ids(
 as $function$
 declare
   v_first bigint[];
+  v_latest bigint;
   v_event_ids uuid[] := p_event_ids;
 begin
   if num_nonnulls(variadic p_times) > 0 then
@@ -37,13 +39,18 @@ begin
   into v_first
   from unnest(p_newest) with ordinality h(event_id, s);
 
+  if num_nonnulls(variadic v_event_ids) > 0 then
+    v_latest := rewind._ticks(p_now + (rewind._tree_options(p_tree.tree_id) ->> 'max_clock_skew')::interval);
+  end if;
   -- An id made here is its stream's first possible time plus the number of ids made before it, shifted up by ids that were given between.
   select array_agg(
     coalesce(e.event_id, rewind._uuid_from_ticks(e.made_before + greatest(v_first[e.s], e.shifted), uuid_send(gen_random_uuid())))
     order by e.n)
   into v_event_ids
   from (
-    select m.*, max(rewind._event_ticks(m.event_id) + 1 - m.made_before) over (partition by m.s order by m.n) as shifted
+    select m.*,
+      max(rewind._event_ticks(m.event_id) + 1 - m.made_before) filter (where rewind._event_ticks(m.event_id) < v_latest)
+        over (partition by m.s order by m.n) as shifted
     from (
       select u.*, count(*) filter (where u.event_id is null) over (partition by u.s order by u.n)
         - (u.event_id is null)::int as made_before

@@ -1,7 +1,7 @@
 -- Appends events of many streams at once: parallel arrays, one entry per event; a null id is made here. The places come back in array
--- order. Partitions are locked in ascending order until the transaction ends. Idempotent by (stream, event id). Runs with its owner's
--- rights, so that a writer needs none on the tables. Options: tenant_id.
--- Errors, in this order: RW005, 22023, RW017, RW003, RW004, RW002; 40001.
+-- order; an event that goes into quarantine has none. Partitions are locked in ascending order until the transaction ends. Idempotent by
+-- (stream, event id). Runs with its owner's rights, so that a writer needs none on the tables. Options: tenant_id.
+-- Errors, in this order: RW005, 22023, RW017, RW003, RW004, RW015, RW002; 40001.
 create or replace function rewind.append_batch(
   p_tree text,
   p_streams text[],
@@ -55,7 +55,7 @@ begin
 
   return query
   select * from rewind._append(v_tree, v_tenant_id, v_streams, v_stream_of, p_event_ids,
-    null, p_types, array_replace(p_payloads, 'null', null), array_replace(p_metadata, 'null', null), null);
+    null, p_types, array_replace(p_payloads, 'null', null), array_replace(p_metadata, 'null', null), null, true);
 end
 $function$;
 

@@ -11,11 +11,11 @@ declare
   v_worker constant text[] := v_reader || array[
     'advance_feed_consumer', 'apply_perspective_batch', 'catch_up', 'claim_feed_consumer', 'claim_perspective_rewinds',
     'claim_perspective_stream_lock', 'complete_perspective_cursor_work', 'create_feed_consumer', 'drop_feed_consumer',
-    'publish_system_event', 'register_perspective', 'release_perspective_stream_lock', 'renew_perspective_stream_lock', 'request_perspective_rewind',
+    'prune_history', 'publish_system_event', 'register_perspective', 'release_perspective_stream_lock', 'renew_perspective_stream_lock', 'request_perspective_rewind',
     'retry_perspective_stream', 'store_perspective_events'];
   v_admin constant text[] := v_writer || v_worker || array[
-    'create_perspective', 'create_tree', 'drop_perspective', 'pause_perspective', 'prune_perspective_snapshots', 'repartition_tree', 'repoint_tree',
-    'reset_perspective_cursor', 'resume_perspective', 'set_options', 'skip_perspective_event', 'trim_tree'];
+    'create_perspective', 'create_tree', 'drop_perspective', 'drop_quarantined_event', 'pause_perspective', 'prune_perspective_snapshots',
+    'release_quarantined_event', 'repartition_tree', 'repoint_tree', 'reset_perspective_cursor', 'resume_perspective', 'set_options', 'skip_perspective_event', 'trim_tree'];
   v_routines text[];
   v_role text;
 begin

@@ -1,0 +1,62 @@
+-- Acts on the complaints that _check_event_ids has about events of a call, all of whose ids are made: under skew_policy reject they are
+-- refused, under quarantine put aside, once each, and the result says which. What its stream has already is not held back, whatever
+-- the guards say by now. Arrays as in _append_locked. Null: nothing is held back. Errors: RW004, RW015, each with every index.
+create or replace function rewind._guard_events(
+  p_tree rewind.trees,
+  p_tenant_id text,
+  p_streams text[],
+  p_stream_ids uuid[],
+  p_stream_of int[],
+  p_event_ids uuid[],
+  p_types text[],
+  p_payloads jsonb[],
+  p_metadata jsonb[],
+  p_complaints jsonb
+) returns boolean[]
+  language plpgsql volatile parallel unsafe security invoker
+  set search_path = pg_catalog, pg_temp
+as $function$
+declare
+  v_complaints jsonb[];
+  v_code text;
+  v_errors jsonb;
+begin
+  -- By event, null where there is nothing to complain about.
+  select array_agg(case when w.event_id is null then c.complaint end order by e.n) into v_complaints
+  from unnest(p_stream_of, p_event_ids) with ordinality e(s, event_id, n)
+  left join jsonb_array_elements(p_complaints) c(complaint) on (c.complaint ->> 'index')::int = e.n - 1
+  left join lateral rewind._stored_event(p_stream_ids[e.s], e.event_id) w on true;
+  if num_nonnulls(variadic v_complaints) = 0 then
+    return null;
+  end if;
+
+  if rewind._tree_options(p_tree.tree_id) ->> 'skew_policy' = 'reject' then
+    select c.complaint ->> 'code', jsonb_agg(c.complaint - 'code' order by c.n) into v_code, v_errors
+    from unnest(v_complaints) with ordinality c(complaint, n)
+    where c.complaint is not null
+    group by 1
+    order by 1
+    limit 1;
+    if v_code = 'RW004' then
+      perform rewind._refuse_events('RW004', 'event is further in the future than max_clock_skew', v_errors,
+        'set the clock of whoever made the event, or raise the tree''s option max_clock_skew');
+    else
+      perform rewind._refuse_events('RW015', 'event is older than lateness_horizon', v_errors,
+        'correct it by an event of today, or raise the tree''s option lateness_horizon');
+    end if;
+  end if;
+
+  insert into rewind.quarantined_events (
+    tree_id, tenant_id, stream_id, stream_key, event_id, event_type, payload, metadata, reason, detail, quarantined_at)
+  select p_tree.tree_id, p_tenant_id, p_stream_ids[e.s], p_streams[e.s], e.event_id, p_types[e.n], p_payloads[e.n], p_metadata[e.n],
+    e.complaint ->> 'code', e.complaint - array['index', 'code'], rewind._now()
+  from unnest(p_stream_of, p_event_ids, v_complaints) with ordinality e(s, event_id, complaint, n)
+  where e.complaint is not null
+  order by e.n
+  on conflict (stream_id, event_id) do nothing;
+  return array(select c.complaint is not null from unnest(v_complaints) with ordinality c(complaint, n) order by c.n);
+end
+$function$;
+
+comment on function rewind._guard_events(rewind.trees, text, text[], uuid[], int[], uuid[], text[], jsonb[], jsonb[], jsonb) is
+  'Refuses events that the guards of a tree hold back, or puts them into quarantine and says which.';
