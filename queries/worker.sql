@@ -18,8 +18,8 @@ returning rewind._options('{}')::jsonb as options;
 -- name: ForgetWorker :exec
 delete from rewind.workers where worker_id = @worker;
 
--- name: ForgetDeadWorkers :exec
-delete from rewind.workers where heartbeat_at < rewind._now() - interval '1 hour';
+-- name: PruneHistory :one
+select rewind.prune_history(p_limit => @row_limit)::bigint as deleted;
 
 -- name: ApplyBatch :one
 select * from rewind._apply_batch(p_generation_id => @generation_id, p_partition => @partition, p_limit => @record_limit);

@@ -48,7 +48,8 @@ func TestSetOptions(t *testing.T) {
 		t.Helper()
 		return queryOne[map[string]any](t, pool, `select rewind.set_options(`+call+`)`)
 	}
-	if all := options(`'{}'`); all["debounce_window"] != "5s" || all["max_clock_skew"] != "1m" || all["defer_ratio"] != nil || len(all) != 26 {
+	if all := options(`'{}'`); all["debounce_window"] != "5s" || all["max_clock_skew"] != "1m" || all["defer_ratio"] != nil ||
+		len(all) != queryOne[int](t, pool, `select count(*) from jsonb_object_keys(rewind._option_defaults())`) {
 		t.Errorf("defaults: %v", all)
 	}
 	options(`'{"max_clock_skew": "2m", "debounce_window": "1h30m"}'`)

@@ -19,6 +19,9 @@ import (
 
 const (
 	heartbeatInterval = 10 * time.Second
+	// pruneInterval is how often a worker does housekeeping; sooner, if the last call deleted pruneLimit rows.
+	pruneInterval = 5 * time.Minute
+	pruneLimit    = 1000
 	// stopGrace is how long a statement may go on after the worker was asked to stop.
 	stopGrace = 5 * time.Second
 	// maxFailures in a row of a poll or of a partition's batches end a run that isn't to last.
@@ -49,6 +52,7 @@ type runner struct {
 	stopping  <-chan struct{}
 	versions  json.RawMessage // of the Go perspectives by name
 	options   atomic.Pointer[options]
+	pruneAt   time.Time
 
 	settled  chan func()
 	inFlight int
@@ -157,14 +161,12 @@ func (w *Worker) registerPerspectives(ctx context.Context) (json.RawMessage, err
 	return json.Marshal(versions)
 }
 
-// announce lists this worker, and unlists dead ones.
+// announce lists this worker.
 func (r *runner) announce(ctx context.Context) error {
 	if err := r.heartbeat(ctx); err != nil {
 		return fmt.Errorf("announce the worker: %w", err)
 	}
-	if err := r.query.ForgetDeadWorkers(ctx, r.pool); err != nil {
-		return fmt.Errorf("forget dead workers: %w", err)
-	}
+	r.prune(ctx)
 	r.log.Info("worker started", slog.String("worker", r.config.Name))
 	return nil
 }
@@ -185,6 +187,18 @@ func (r *runner) heartbeat(ctx context.Context) error {
 	return nil
 }
 
+// prune does a piece of the housekeeping that all workers share.
+func (r *runner) prune(ctx context.Context) {
+	deleted, err := r.query.PruneHistory(ctx, r.pool, pruneLimit)
+	if err != nil && ctx.Err() == nil {
+		r.log.Warn("housekeeping failed", slog.Any("error", err))
+	}
+	r.pruneAt = time.Now()
+	if deleted < pruneLimit {
+		r.pruneAt = r.pruneAt.Add(jitter(pruneInterval))
+	}
+}
+
 func (r *runner) beat(ctx context.Context) {
 	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
@@ -195,6 +209,9 @@ func (r *runner) beat(ctx context.Context) {
 		case <-ticker.C:
 			if err := r.heartbeat(ctx); err != nil && ctx.Err() == nil {
 				r.log.Warn("heartbeat failed", slog.Any("error", err))
+			}
+			if time.Now().After(r.pruneAt) {
+				r.prune(ctx)
 			}
 		}
 	}

@@ -375,15 +375,6 @@ func (q *Queries) FoldingPrefix(ctx context.Context, db DBTX, arg FoldingPrefixP
 	return to_version, err
 }
 
-const forgetDeadWorkers = `-- name: ForgetDeadWorkers :exec
-delete from rewind.workers where heartbeat_at < rewind._now() - interval '1 hour'
-`
-
-func (q *Queries) ForgetDeadWorkers(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, forgetDeadWorkers)
-	return err
-}
-
 const forgetWorker = `-- name: ForgetWorker :exec
 delete from rewind.workers where worker_id = $1
 `
@@ -412,6 +403,17 @@ func (q *Queries) Heartbeat(ctx context.Context, db DBTX, arg HeartbeatParams) (
 	var options json.RawMessage
 	err := row.Scan(&options)
 	return options, err
+}
+
+const pruneHistory = `-- name: PruneHistory :one
+select rewind.prune_history(p_limit => $1)::bigint as deleted
+`
+
+func (q *Queries) PruneHistory(ctx context.Context, db DBTX, rowLimit int32) (int64, error) {
+	row := db.QueryRow(ctx, pruneHistory, rowLimit)
+	var deleted int64
+	err := row.Scan(&deleted)
+	return deleted, err
 }
 
 const readClaimed = `-- name: ReadClaimed :one

@@ -6,7 +6,8 @@ create or replace function rewind._check_option_values(p_options jsonb, p_scope 
 as $function$
 declare
   v_of_tree constant text[] := array['max_clock_skew', 'skew_policy', 'lateness_horizon'];
-  v_of_worker constant text[] := array['startup_scan_enabled', 'startup_rewind_mode', 'max_concurrent_rewinds', 'spans_enabled', 'log_level'];
+  v_of_installation constant text[] := array[
+    'history_retention', 'startup_scan_enabled', 'startup_rewind_mode', 'max_concurrent_rewinds', 'spans_enabled', 'log_level'];
   -- What interval and Go's time.ParseDuration both read.
   v_duration constant text := '^(?=.)(\d{1,9}(\.\d+)?h)?(\d{1,9}(\.\d+)?m)?(\d{1,9}(\.\d+)?s)?(\d{1,9}(\.\d+)?ms)?(\d{1,9}(\.\d+)?us)?$';
   v_key text;
@@ -22,7 +23,7 @@ begin
     from jsonb_object_keys(rewind._option_defaults()) k
     where case p_scope
       when 'tree' then k = any (v_of_tree)
-      when 'perspective' then k <> all (v_of_tree || v_of_worker)
+      when 'perspective' then k <> all (v_of_tree || v_of_installation)
       else true
     end));
 

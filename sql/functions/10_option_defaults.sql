@@ -23,6 +23,7 @@ create or replace function rewind._option_defaults() returns jsonb
     "max_clock_skew": "1m",
     "skew_policy": "reject",
     "lateness_horizon": null,
+    "history_retention": "720h",
     "startup_scan_enabled": true,
     "startup_rewind_mode": "blocking",
     "max_concurrent_rewinds": 3,
