@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -37,6 +38,13 @@ func (e *entries) withID(id int64) (found []entry) {
 		}
 	}
 	return found
+}
+
+// contains tells whether something was logged.
+func (e *entries) contains(message string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.ContainsFunc(e.list, func(x entry) bool { return x.message == message })
 }
 
 type collector struct {
