@@ -13,6 +13,12 @@ func TestOptionValuesThatNobodyCanUse(t *testing.T) {
 	} {
 		wantCode(t, w.pool, "22023", `select rewind.set_options($1::text::jsonb, 'p')`, options)
 	}
+	for _, option := range []string{"max_clock_skew", "lateness_horizon", "history_retention"} {
+		wantCode(t, w.pool, "22023", `select rewind.set_options(jsonb_build_object($1::text, '876001h'))`, option)
+		w.exec(`select rewind.set_options(jsonb_build_object($1::text, '876000h'))`, option)
+	}
+	w.append("t", testEvent{at: 10, v: 1})
+	w.exec(`select rewind.prune_history()`)
 	wantCode(t, w.pool, "22023", `select rewind.set_options(null)`)
 
 	w.exec(`select rewind.set_options('{"max_attempts": 100, "retry_backoff": "999999999h", "retry_backoff_max": "999999999h"}', 'p')`)

@@ -30,8 +30,10 @@ begin
   for v_key, v_value in select o.key, o.value from jsonb_each(p_options) o where o.value <> 'null' loop
     v_number := case when jsonb_typeof(v_value) = 'number' then v_value::numeric end;
     v_wanted := case
-      when v_key in ('rewind_enabled', 'narrate_inline_rewinds', 'snapshots_enabled', 'order_insensitive', 'startup_scan_enabled', 'spans_enabled') then
+      when v_key in ('rewind_enabled', 'narrate_inline_rewinds', 'snapshots_enabled', 'startup_scan_enabled', 'spans_enabled') then
         case when jsonb_typeof(v_value) <> 'boolean' then 'true or false' end
+      when v_key = 'order_insensitive' then
+        case when v_value <> 'false' then 'false in this release' end
       when v_key = 'inline_rewind_events' then
         case when (v_number between 0 and 1000000 and v_number % 1 = 0) is not true then 'a whole number from 0 to 1000000' end
       when v_key in ('snapshot_every_n_events', 'max_snapshots_per_stream', 'rewind_snapshot_interval_events', 'max_attempts', 'max_concurrent_rewinds') then
@@ -50,6 +52,9 @@ begin
           when jsonb_typeof(v_value) <> 'string' or v_value #>> '{}' !~ v_duration then 'a duration such as 500ms, 5s or 1h30m'
           when v_key in ('stream_lock_timeout', 'stream_lock_keepalive_interval')
             and (v_value #>> '{}')::interval not between '1 millisecond' and '24 hours' then 'a duration from 1ms to 24h'
+          -- Now plus or minus these must be a time.
+          when v_key in ('max_clock_skew', 'lateness_horizon', 'history_retention')
+            and (v_value #>> '{}')::interval > '876000 hours' then 'a duration up to 876000h'
         end
     end;
     if v_wanted is not null then
