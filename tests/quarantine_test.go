@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -246,6 +247,24 @@ func TestQuarantine(t *testing.T) {
 		}
 		if w.held() != 1 || w.logged() != 1 {
 			t.Errorf("%d in quarantine, %d in the log", w.held(), w.logged())
+		}
+	})
+
+	t.Run("takes an event once, however many send it", func(t *testing.T) {
+		t.Parallel()
+		w := newGuarded(t, "quarantine")
+		event := given(at(day))
+		var senders sync.WaitGroup
+		for range 8 {
+			senders.Go(func() {
+				if _, err := w.pool.Exec(t.Context(), appendOneSQL, []any{event}, nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		senders.Wait()
+		if w.held() != 1 {
+			t.Errorf("%d in quarantine, want 1", w.held())
 		}
 	})
 
