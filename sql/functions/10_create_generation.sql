@@ -28,6 +28,7 @@ begin
   where p.perspective_name = p_perspective;
 
   perform rewind._generate_fold(v_generation_id);
+  perform rewind._generate_batch(v_generation_id);
   perform rewind._grant_generated(v_generation_id);
   return v_generation_id;
 end

@@ -7,10 +7,6 @@ create or replace function rewind._read_go_batch(p_generation_id int, p_partitio
   returns setof rewind.batch_event
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
-  set enable_seqscan = off
-  set enable_nestloop = off
-  set enable_mergejoin = off
-  set jit = off
 as $function$
 declare
   v_generation rewind.perspective_generations;
@@ -33,22 +29,7 @@ begin
     v_late := array(
       select l from rewind._lock_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset) l
     );
-    return query execute format(
-      $sql$
-      with %s,
-      numbered as (
-        select e.*, row_number() over (partition by e.stream_id order by e.event_id) as place from events e
-      )
-      select $3, $4, $7, n.stream_id, n.stream_key, n.tenant_id, case when n.place = 1 then n.model end, n.trigger_event_id, n.restore_event_id,
-        n.events_before, n.stream_version, n.event_id, n.event_type, n.payload, n.metadata,
-        rewind._is_skipped(($1).perspective_name, n.stream_id, n.event_id, false),
-        ($6 ->> 'snapshots_enabled')::boolean and rewind._is_snapshot_due(n.place, n.total, n.events_before, n.trigger_event_id is not null,
-          ($6 ->> 'snapshot_every_n_events')::bigint, ($6 ->> 'rewind_snapshot_interval_events')::bigint)
-      from numbered n
-      where (select count(*) from flagged) >= 0
-      order by n.stream_id, n.event_id
-      $sql$,
-      rewind._batch_events(v_generation))
+    return query execute format('select * from rewind_gen.read_batch_%s($1, $2, $3, $4, $5, $6, $7)', p_generation_id)
     using v_generation, p_partition, v_range.from_offset, v_range.to_offset, v_late, v_options, v_range.head_offset;
     if found then
       return;

@@ -7,7 +7,10 @@ begin
   perform rewind._generate_fold(g.generation_id)
   from rewind.perspective_generations g
   where g.apply is not null and g.state <> 'retired' and to_regprocedure(g.apply) is not null;
+  perform rewind._generate_batch(g.generation_id)
+  from rewind.perspective_generations g
+  where g.state <> 'retired' and (g.apply is null or to_regprocedure(g.apply) is not null);
 end
 $function$;
 
-comment on function rewind._regenerate_folds() is 'Generates the folds of all generations anew.';
+comment on function rewind._regenerate_folds() is 'Generates what is generated for all generations anew.';

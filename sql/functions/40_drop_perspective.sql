@@ -10,6 +10,7 @@ create or replace function rewind.drop_perspective(p_name text, p_options jsonb 
 as $function$
 declare
   v_generation_id int;
+  v_routine text;
 begin
   perform rewind._check_options(p_options, array[]::text[]);
   perform from rewind.perspectives where perspective_name = p_name for update;
@@ -27,8 +28,14 @@ begin
     execute format('alter table rewind.perspective_cursors detach partition rewind_gen.models_%s', v_generation_id);
     execute format('alter table rewind.perspective_snapshots detach partition rewind_gen.snapshots_%s', v_generation_id);
     execute format('drop table rewind_gen.models_%1$s, rewind_gen.snapshots_%1$s', v_generation_id);
-    execute format('drop aggregate if exists rewind_gen.fold_%s(jsonb, uuid, text, text, uuid, text, jsonb, jsonb)', v_generation_id);
-    execute format('drop function if exists rewind_gen.step_%s(jsonb, jsonb, uuid, text, text, uuid, text, jsonb, jsonb)', v_generation_id);
+    for v_routine in
+      select p.oid::regprocedure::text
+      from pg_catalog.pg_proc p
+      where p.pronamespace = 'rewind_gen'::regnamespace and p.proname ~ format('^(fold|step|lock_batch|fold_batch|read_batch)_%s$', v_generation_id)
+      order by p.prokind = 'a' desc  -- the aggregate before its step
+    loop
+      execute format('drop routine %s', v_routine);
+    end loop;
   end loop;
   delete from rewind.perspective_generations where perspective_name = p_name;
   delete from rewind.perspective_skips where perspective_name = p_name;
