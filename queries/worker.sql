@@ -151,3 +151,18 @@ update rewind.workers set waiting_since = case when @waiting::boolean then rewin
 
 -- name: Wake :one
 select rewind.wake(p_tree => @tree)::boolean as woken;
+
+-- name: ReadNewFailures :many
+select c.stream_id, s.stream_key, coalesce(c.error, '')::text as error, c.error_event_id
+from rewind.perspective_cursors c
+join rewind.streams s on s.stream_id = c.stream_id
+where c.generation_id = @generation_id and c.wal_partition = @partition and c.status & 4 = 4 and c.attempts = 1
+order by c.retry_at desc
+limit @stream_limit;
+
+-- name: UnfoldablePerspective :one
+select coalesce(min(n), '')::text as perspective_name
+from unnest(@perspectives::text[]) n
+where not exists (
+  select from rewind.perspectives p where p.perspective_name = n and (p.apply is not null or @go_perspectives::jsonb ? n)
+);

@@ -175,3 +175,32 @@ func TestWorkerReportsFailedStreams(t *testing.T) {
 	w.exec(`select from rewind.retry_perspective_stream('p', 'bad')`)
 	runUntilIdle(t, w, worker.Config{})
 }
+
+// A worker that is told to fold what it can't says so instead of folding nothing for ever.
+func TestWorkerRefusesPerspectivesItCannotFold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	w.exec(`select from rewind.register_perspective('in go', 't')`)
+	for _, name := range []string{"nope", "in go"} {
+		if err := newWorker(t, w, worker.Config{Perspectives: []string{"p", name}}).RunUntilIdle(t.Context()); err == nil {
+			t.Errorf("a worker for perspective %q ran", name)
+		}
+	}
+}
+
+// The first failure of a fold is logged with its stream, event and error, not only its retries.
+func TestWorkerLogsFailingFolds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	w.append("s", testEvent{at: 1, v: 1, fail: true})
+	var log entries
+	if err := newWorker(t, w, worker.Config{Logger: log.logger()}).RunUntilIdle(t.Context()); err == nil {
+		t.Error("a failed stream was no error")
+	}
+	for _, e := range log.list {
+		if e.level == slog.LevelError && e.attrs["stream_key"] == "s" && e.attrs["error"] == "event 1 fails" && e.attrs["event_id"] != nil {
+			return
+		}
+	}
+	t.Errorf("no entry names the failure: %+v", log.list)
+}

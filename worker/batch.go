@@ -20,6 +20,8 @@ const (
 	maxBatchBytes = 4 << 20
 	// Over a Unix socket the server can't tell that a worker has stopped reading: there a batch fits into the socket's buffer.
 	maxLocalBatchBytes = 64 << 10
+	// maxLoggedFailures bounds the log entries of one batch.
+	maxLoggedFailures = 20
 )
 
 // applyBatch applies the next batch of a partition. pgx.ErrNoRows: another session has the partition.
@@ -28,9 +30,28 @@ func (r *runner) applyBatch(ctx context.Context, item db.RewindWork, limit int) 
 		return r.applyGoBatch(ctx, item, perspective, limit)
 	}
 	// One round trip: if this process is stopped in the middle, the server goes on without it.
-	return r.query.ApplyBatch(ctx, inBoundedTransaction(r.pool), db.ApplyBatchParams{
+	result, err := r.query.ApplyBatch(ctx, inBoundedTransaction(r.pool), db.ApplyBatchParams{
 		GenerationID: item.GenerationID, Partition: *item.WalPartition, RecordLimit: int32(limit),
 	})
+	if err == nil && result.Failed > 0 {
+		r.logNewFailures(ctx, item, result.Failed)
+	}
+	return result, err
+}
+
+// logNewFailures says which streams failed in a batch that the database folded. Losing the entries is no failure of the batch.
+func (r *runner) logNewFailures(ctx context.Context, item db.RewindWork, count int64) {
+	failures, err := r.query.ReadNewFailures(ctx, r.pool, db.ReadNewFailuresParams{
+		GenerationID: item.GenerationID, Partition: *item.WalPartition, StreamLimit: int32(min(count, maxLoggedFailures)),
+	})
+	if err != nil {
+		r.perspectiveLog.Warn("streams failed, and can't be named", slog.Int64("streams", count), slog.Any("error", err))
+		return
+	}
+	for _, f := range failures {
+		r.perspectiveLog.Error("fold failed, will be tried again", streamAttrs(item.PerspectiveName, f.StreamID, f.StreamKey),
+			eventAttr("event_id", f.ErrorEventID), slog.String("error", f.Error))
+	}
 }
 
 // failRecord takes the failure of a batch of one record, by its fold as it seems, for one of that record's stream, so that the others go

@@ -97,6 +97,13 @@ func (w *Worker) runUntil(ctx context.Context, untilIdle bool) error {
 	if err != nil {
 		return err
 	}
+	if missing, err := w.query.UnfoldablePerspective(ctx, w.pool, db.UnfoldablePerspectiveParams{
+		Perspectives: w.config.Perspectives, GoPerspectives: versions,
+	}); err != nil {
+		return fmt.Errorf("look for the perspectives: %w", err)
+	} else if missing != "" {
+		return fmt.Errorf("perspective %q can't be folded here: there is none of this name, or it is folded in Go and not registered", missing)
+	}
 	r := &runner{
 		versions:  versions,
 		Worker:    w,

@@ -559,6 +559,53 @@ func (q *Queries) ReadLag(ctx context.Context, db DBTX) ([]ReadLagRow, error) {
 	return items, nil
 }
 
+const readNewFailures = `-- name: ReadNewFailures :many
+select c.stream_id, s.stream_key, coalesce(c.error, '')::text as error, c.error_event_id
+from rewind.perspective_cursors c
+join rewind.streams s on s.stream_id = c.stream_id
+where c.generation_id = $1 and c.wal_partition = $2 and c.status & 4 = 4 and c.attempts = 1
+order by c.retry_at desc
+limit $3
+`
+
+type ReadNewFailuresParams struct {
+	GenerationID int32
+	Partition    int32
+	StreamLimit  int32
+}
+
+type ReadNewFailuresRow struct {
+	StreamID     uuid.UUID
+	StreamKey    string
+	Error        string
+	ErrorEventID *uuid.UUID
+}
+
+func (q *Queries) ReadNewFailures(ctx context.Context, db DBTX, arg ReadNewFailuresParams) ([]ReadNewFailuresRow, error) {
+	rows, err := db.Query(ctx, readNewFailures, arg.GenerationID, arg.Partition, arg.StreamLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadNewFailuresRow
+	for rows.Next() {
+		var i ReadNewFailuresRow
+		if err := rows.Scan(
+			&i.StreamID,
+			&i.StreamKey,
+			&i.Error,
+			&i.ErrorEventID,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const readReplay = `-- name: ReadReplay :many
 select event_id, event_type, payload, metadata, skipped from rewind._read_replay(
   p_generation_id => $1, p_stream_id => $2, p_after_event_id => $3,
@@ -794,6 +841,26 @@ func (q *Queries) ScanFlagged(ctx context.Context, db DBTX, arg ScanFlaggedParam
 		&i.ScannedAt,
 	)
 	return i, err
+}
+
+const unfoldablePerspective = `-- name: UnfoldablePerspective :one
+select coalesce(min(n), '')::text as perspective_name
+from unnest($1::text[]) n
+where not exists (
+  select from rewind.perspectives p where p.perspective_name = n and (p.apply is not null or $2::jsonb ? n)
+)
+`
+
+type UnfoldablePerspectiveParams struct {
+	Perspectives   []string
+	GoPerspectives json.RawMessage
+}
+
+func (q *Queries) UnfoldablePerspective(ctx context.Context, db DBTX, arg UnfoldablePerspectiveParams) (string, error) {
+	row := db.QueryRow(ctx, unfoldablePerspective, arg.Perspectives, arg.GoPerspectives)
+	var perspective_name string
+	err := row.Scan(&perspective_name)
+	return perspective_name, err
 }
 
 const waitForWake = `-- name: WaitForWake :exec
