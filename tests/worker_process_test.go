@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -56,6 +57,9 @@ func runWorkerProcess(url string) int {
 		}
 		return k.Run(ctx)
 	}()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	fmt.Fprintf(os.Stderr, "memory: %d bytes\n", memory.Sys) // the most that there was: none of it is ever given up
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
