@@ -3,6 +3,7 @@ package tests
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/creack/pty"
 )
 
 type demoResult struct {
@@ -61,10 +64,10 @@ func dataDir(t *testing.T) string {
 func TestDemoStory(t *testing.T) {
 	t.Parallel()
 	program, dir := program(t), dataDir(t)
-	output := run(t, program, "demo", "--once", "--data-dir", dir)
+	output := run(t, program, "demo", "--data-dir", dir) // without a terminal it ends by itself
 	for _, want := range []string{
 		"status shipped → recall parcel", "repaired by a rewind: 4 events replayed from the beginning; equals the full replay",
-		"repaired in its batch; equals the full replay", "every model equals the full replay",
+		"repaired in its batch; equals the full replay", "and this run made 6 repairs in a batch", "every model equals the full replay",
 	} {
 		if !strings.Contains(output, want) {
 			t.Errorf("the story lacks %q: %s", want, output)
@@ -144,15 +147,28 @@ func commitsFile(t *testing.T) (file string, late int64) {
 	return file, late
 }
 
-// Without --once the demo goes on until it is interrupted, and that is no failure.
+// Without --once the demo goes on, on a terminal, until it is interrupted, and that is no failure.
 func TestDemoTrickle(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr safeBuffer
+	terminal, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
 	cmd := exec.CommandContext(t.Context(), program(t), "demo", "--data-dir", dataDir(t))
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Stdout, cmd.Stderr = tty, &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	if err := tty.Close(); err != nil {
+		t.Error(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(&stdout, terminal) // fails when the other side is closed
+		close(read)
+	}()
 	eventually(t, func() bool {
 		_, live, found := strings.Cut(stdout.String(), "until you interrupt")
 		return found && strings.Count(live, "order-") >= 3
@@ -162,6 +178,40 @@ func TestDemoTrickle(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v: %s", err, stderr.String())
+	}
+	<-read
+	_, live, _ := strings.Cut(stdout.String(), "until you interrupt")
+	for _, want := range []string{" new in this run, 0 there already", "every model equals the full replay", "select * from lens"} {
+		if !strings.Contains(live, want) {
+			t.Errorf("what it says in the end lacks %q: %s", want, live)
+		}
+	}
+}
+
+func TestDemoRefusesFiles(t *testing.T) {
+	t.Parallel()
+	program, dir := program(t), dataDir(t)
+	const good = `{"stream":"a","type":"x","time":1}` + "\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"empty":   {"\n", "bad.ndjson has no events"},
+		"no_json": {good + "{", "bad lines"},
+		"future":  {good + `{"stream":"a","type":"x","time":"2999-01-01T00:00:00Z"}`, "further in the future"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "bad.ndjson")
+			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var stdout, stderr strings.Builder
+			cmd := exec.CommandContext(t.Context(), program, "demo", "--json", "--data-dir", dir, "--file", file)
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 || stdout.String() != "" || !strings.Contains(stderr.String(), c.want) {
+				t.Errorf("%v: %s%s", err, stdout.String(), stderr.String())
+			}
+			if output := run(t, program, "status", "--data-dir", dir); strings.Contains(output, "demo_") {
+				t.Errorf("it leaves something behind: %s", output)
+			}
+		})
 	}
 }
 

@@ -32,7 +32,7 @@ const (
 )
 
 type demoCmd struct {
-	Once bool   `help:"End when the story is told; without it events trickle in until you interrupt."`
+	Once bool   `help:"End when the story is told; without it, on a terminal, events trickle in until you interrupt."`
 	File string `placeholder:"FILE" help:"Tell this file, in the format of import, with the perspective of examples/commits."`
 	JSON bool   `name:"json" help:"Print the outcome as JSON and nothing else."`
 }
@@ -84,7 +84,7 @@ func (c *demoCmd) Run(ctx context.Context, g *globals) (err error) {
 	if !result.Verified {
 		return fmt.Errorf("models of perspective %q differ from the full replay; rewindworker verify shows them", name)
 	}
-	if c.Once {
+	if c.Once || c.JSON || !isTerminal(g.stdout) {
 		return nil
 	}
 	return d.trickle(ctx)
@@ -131,6 +131,7 @@ type demo struct {
 
 	worker  *worker.Worker
 	rewinds int64 // greatest rewind_id seen
+	repairs int64 // late events that were repaired in their batch
 }
 
 // demoWays are the ways of repairing late events, and the option that decides between them.
@@ -160,9 +161,6 @@ func (d *demo) create(ctx context.Context, create, function string) (err error) 
 }
 
 func (d *demo) tell(ctx context.Context, create, function string) (result demoResult, err error) {
-	if err := d.create(ctx, create, function); err != nil {
-		return result, err
-	}
 	if err := d.file.check(ctx, d.pool, func(int64) {}); err != nil {
 		return result, err
 	}
@@ -173,6 +171,9 @@ func (d *demo) tell(ctx context.Context, create, function string) (result demoRe
 	defer conn.Release()
 	staged, late, err := d.stage(ctx, conn)
 	if err != nil {
+		return result, err
+	}
+	if err := d.create(ctx, create, function); err != nil {
 		return result, err
 	}
 	if _, err := d.rewindsSince(ctx); err != nil { // those of earlier runs
@@ -207,14 +208,23 @@ func (d *demo) tell(ctx context.Context, create, function string) (result demoRe
 		return result, err
 	}
 	result.Duplicates = staged.events - result.NewEvents
+	if err := d.countEvents(ctx, &result); err != nil {
+		return result, err
+	}
 	return result, d.conclude(ctx, &result)
 }
 
-// stage loads the file into a temporary table of a connection, and finds the places of the late events.
+// stage loads the file into a temporary table of a connection, and finds the places of the late events. A file that the log would
+// refuse leaves nothing behind.
 func (d *demo) stage(ctx context.Context, conn *pgxpool.Conn) (staged *stagedEvents, late []int64, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		staged, err = d.file.stage(ctx, tx, d.name)
-		return err
+		if staged, err = d.file.stage(ctx, tx, d.name); err != nil {
+			return err
+		}
+		if staged.events == 0 {
+			return fmt.Errorf("%s has no events", d.file.name)
+		}
+		return staged.try(ctx, tx)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -316,7 +326,7 @@ func (p *demoPart) tell(ctx context.Context, from, to int64) (added int64, err e
 	}
 	switch {
 	case added == 0:
-		fmt.Fprintln(p.out, "nothing new: the log has these events from an earlier run")
+		fmt.Fprintln(p.out, "nothing new: the log has these events already")
 	case p.chunked > 0:
 		fmt.Fprintf(p.out, "… and %s in chunks of %d: %s, %s in a batch; what was late in its own chunk only was sorted there\n",
 			count(p.chunked, "late event"), p.chunk, count(p.rewound, "rewind"), count(p.inBatch, "repair"))
@@ -377,6 +387,9 @@ func (p *demoPart) step(ctx context.Context, from, to int64, alone bool) (added 
 	for _, s := range streams {
 		rewind, rewound := rewinds[s.StreamID]
 		late := s.EventID < before[s.StreamID].LastEventID
+		if late && !rewound {
+			p.repairs++
+		}
 		switch {
 		case alone:
 			err = p.show(ctx, s, late, before[s.StreamID].Model, after[s.StreamID].Model, rewind)
@@ -472,9 +485,9 @@ func (d *demo) paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// conclude counts over the log and the history, and verifies.
-func (d *demo) conclude(ctx context.Context, result *demoResult) error {
-	err := d.pool.QueryRow(ctx, `
+// countEvents counts over the log.
+func (d *demo) countEvents(ctx context.Context, result *demoResult) error {
+	return d.pool.QueryRow(ctx, `
 		select count(*), count(distinct stream_id), count(*) filter (where late)
 		from (
 		  select w.stream_id, w.event_id::text collate "C" < max(w.event_id::text collate "C") over (
@@ -483,10 +496,11 @@ func (d *demo) conclude(ctx context.Context, result *demoResult) error {
 		  join rewind.trees t on t.tree_id = w.tree_id
 		  where t.tree_name = $1 and w.kind = 6
 		) e`, d.name).Scan(&result.Events, &result.Streams, &result.LateEvents)
-	if err != nil {
-		return err
-	}
-	err = d.pool.QueryRow(ctx, `
+}
+
+// conclude counts over the history, verifies, and says what came out.
+func (d *demo) conclude(ctx context.Context, result *demoResult) error {
+	err := d.pool.QueryRow(ctx, `
 		select count(*), coalesce(sum(events_replayed), 0)::bigint from rewind.perspective_rewinds where perspective_name = $1`,
 		d.name).Scan(&result.Rewinds, &result.EventsReplayed)
 	if err != nil {
@@ -503,7 +517,12 @@ func (d *demo) conclude(ctx context.Context, result *demoResult) error {
 	}
 	fmt.Fprintf(d.out, "\nThe log has %s in %s, %d of them late; %d new in this run, %d there already.\n",
 		count(result.Events, "event"), count(result.Streams, "stream"), result.LateEvents, result.NewEvents, result.Duplicates)
-	fmt.Fprintf(d.out, "%s replayed %s. Verified: %s.\n", count(result.Rewinds, "rewind"), count(result.EventsReplayed, "event"), verdict)
+	repairs := ""
+	if d.repairs > 0 {
+		repairs = fmt.Sprintf(", and this run made %s in a batch", count(d.repairs, "repair"))
+	}
+	fmt.Fprintf(d.out, "%s replayed %s%s. Verified: %s.\n",
+		count(result.Rewinds, "rewind"), count(result.EventsReplayed, "event"), repairs, verdict)
 	_, err = fmt.Fprintf(d.out, "Tree and perspective are %s: select * from lens.%s\n", d.name, pgx.Identifier{d.name}.Sanitize())
 	return err
 }

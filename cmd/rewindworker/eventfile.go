@@ -45,6 +45,9 @@ func openEventFile(name string) (*eventFile, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+	if info.IsDir() {
+		return nil, errors.Join(fmt.Errorf("%s is a directory", name), file.Close())
+	}
 	if !info.Mode().IsRegular() { // a pipe by name
 		f, err := spool(file)
 		return f, errors.Join(err, file.Close())
@@ -351,6 +354,24 @@ func (f *eventFile) stage(ctx context.Context, db pgx.Tx, tree string) (*stagedE
 
 func (s *stagedEvents) drop(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `drop table pg_temp.staged_events`)
+	return err
+}
+
+// try appends all events and takes that back, with the tree if it wasn't there.
+func (s *stagedEvents) try(ctx context.Context, tx pgx.Tx) error {
+	errTried := errors.New("tried")
+	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+		if err := ensureTree(ctx, tx, s.tree); err != nil {
+			return err
+		}
+		if _, _, err := s.append(ctx, tx, 1, s.events, func(int64) {}); err != nil {
+			return err
+		}
+		return errTried
+	})
+	if errors.Is(err, errTried) {
+		return nil
+	}
 	return err
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -25,14 +26,13 @@ func (d *demo) trickle(ctx context.Context) error {
 	if _, err := live.rewindsSince(ctx); err != nil {
 		return err
 	}
-	var orders int
-	err := d.pool.QueryRow(ctx, `
-		select count(*) from rewind.streams s join rewind.trees t on t.tree_id = s.tree_id where t.tree_name = $1`, live.name).Scan(&orders)
-	if err != nil {
+	var before demoResult
+	if err := live.countEvents(ctx, &before); err != nil {
 		return err
 	}
 	fmt.Fprintf(d.out, "\n%s\n\n", d.paint(bold, "More orders, until you interrupt"))
 
+	afterwards := context.WithoutCancel(ctx)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	worked := make(chan error, 1)
@@ -40,18 +40,26 @@ func (d *demo) trickle(ctx context.Context) error {
 		worked <- live.worker.Run(ctx)
 		stop() // nobody would fold any more
 	}()
-	err = live.appendOrders(ctx, orders)
+	err := live.appendOrders(ctx, before.Streams)
 	if ctx.Err() != nil {
 		err = nil
 	}
 	stop()
-	if workErr := <-worked; workErr != nil {
-		return workErr
+	if err := errors.Join(err, <-worked); err != nil {
+		return err
 	}
-	return err
+	if err := live.worker.RunUntilIdle(afterwards); err != nil { // the last event may not be in its model yet
+		return err
+	}
+	var result demoResult
+	if err := live.countEvents(afterwards, &result); err != nil {
+		return err
+	}
+	result.NewEvents, result.Duplicates = result.Events-before.Events, before.Events
+	return live.conclude(afterwards, &result)
 }
 
-func (d *demo) appendOrders(ctx context.Context, known int) error {
+func (d *demo) appendOrders(ctx context.Context, known int64) error {
 	ticker := time.NewTicker(trickleInterval)
 	defer ticker.Stop()
 	var underWay [trickleOrders]order
@@ -106,7 +114,11 @@ func (d *demo) appendLive(ctx context.Context, key string, event rewind.NewEvent
 		return err
 	}
 	s := demoStream{StreamKey: key, EventType: event.Type, EventID: appended[0].EventID.String(), Time: event.Time.UTC()}
-	return d.show(ctx, s, s.EventID < before[id].LastEventID, before[id].Model, after[id].Model, rewinds[id])
+	late, rewind := s.EventID < before[id].LastEventID, rewinds[id]
+	if late && rewind.RewindID == 0 {
+		d.repairs++
+	}
+	return d.show(ctx, s, late, before[id].Model, after[id].Model, rewind)
 }
 
 // order is what is still to come of an order, in order of arrival.
@@ -116,7 +128,7 @@ type order struct {
 }
 
 // newOrder is an order of the last few minutes. Its events are a minute apart, and neighbours may change places on their way.
-func newOrder(n int) order {
+func newOrder(n int64) order {
 	price := 5 * (1 + rand.IntN(40))
 	courses := [][]string{
 		{"placed", "paid", "shipped", "delivered"},
