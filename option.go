@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -20,7 +21,31 @@ type options struct {
 	arrival         bool
 	afterEvent      *uuid.UUID
 	afterVersion    *int64
+	filter          feedFilter
+	maxPoll         time.Duration
+	wake            <-chan struct{}
 }
+
+// feedFilter is what a reader of the feed asks for.
+type feedFilter struct {
+	EventTypes   []string `json:"event_types,omitempty"`
+	Kinds        []Kind   `json:"kinds,omitempty"`
+	KeyPrefix    string   `json:"key_prefix,omitempty"`
+	Origin       Origin   `json:"origin,omitempty"`
+	withoutLocal bool
+}
+
+// inSQL returns the filter that the SQL functions take.
+func (f feedFilter) inSQL() json.RawMessage {
+	text, err := json.Marshal(f)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	return text
+}
+
+// filterOptions are the names of the options that make a filter.
+var filterOptions = []string{"EventTypes", "Kinds", "KeyPrefix", "FromOrigin", "ExcludeLocalOrigin"}
 
 // Tenant says whose stream is meant; without it, that of no tenant. All functions that name streams take it.
 func Tenant(id string) Option {
@@ -45,6 +70,41 @@ func AfterEvent(id uuid.UUID) Option {
 // AfterVersion makes [ReadStream] yield what arrived after this version of the stream, in the order in which it arrived.
 func AfterVersion(version int64) Option {
 	return Option{"AfterVersion", func(o *options) { o.arrival, o.afterVersion = true, &version }}
+}
+
+// EventTypes makes the feed yield only events of these types.
+func EventTypes(types ...string) Option {
+	return Option{"EventTypes", func(o *options) { o.filter.EventTypes = types }}
+}
+
+// Kinds makes the feed yield only records of these kinds.
+func Kinds(kinds ...Kind) Option {
+	return Option{"Kinds", func(o *options) { o.filter.Kinds = kinds }}
+}
+
+// KeyPrefix makes the feed yield only records of streams whose key starts with a prefix.
+func KeyPrefix(prefix string) Option {
+	return Option{"KeyPrefix", func(o *options) { o.filter.KeyPrefix = prefix }}
+}
+
+// FromOrigin makes the feed yield the records of an [Origin]; without it, those that were authored here.
+func FromOrigin(origin Origin) Option {
+	return Option{"FromOrigin", func(o *options) { o.filter.Origin = origin }}
+}
+
+// ExcludeLocalOrigin takes out of the feed what was authored here. Nothing is left then, unless [FromOrigin] asks for others.
+func ExcludeLocalOrigin() Option {
+	return Option{"ExcludeLocalOrigin", func(o *options) { o.filter.withoutLocal = true }}
+}
+
+// MaxPoll is how long [Follow] waits at most before it looks again; without it, a second.
+func MaxPoll(d time.Duration) Option {
+	return Option{"MaxPoll", func(o *options) { o.maxPoll = d }}
+}
+
+// WakeOn makes [Follow] look again whenever something is received.
+func WakeOn(wake <-chan struct{}) Option {
+	return Option{"WakeOn", func(o *options) { o.wake = wake }}
 }
 
 func collect(opts []Option, taken ...string) (options, error) {

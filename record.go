@@ -24,7 +24,7 @@ type Record struct {
 	HLC           int64           `json:"hlc,string"`
 	StreamVersion int64           `json:"stream_version"`
 	EventID       uuid.UUID       `json:"event_id"`
-	Kind          int             `json:"kind"`
+	Kind          Kind            `json:"kind"`
 	Mode          *int            `json:"mode"`
 	Type          string          `json:"event_type"`
 	Payload       json.RawMessage `json:"payload"`
@@ -34,7 +34,34 @@ type Record struct {
 	OriginCluster uuid.UUID       `json:"origin_cluster"`
 	OriginHLC     *int64          `json:"origin_hlc,string"`
 	AppendedAt    time.Time       `json:"appended_at"`
+
+	page *page // of the feed that it came with, and how far that is read after it
+	nth  int
 }
+
+// Kind is what a record does.
+type Kind int
+
+// Kinds of records. An application appends events; the others come with the tree's state.
+const (
+	KindSet         Kind = 0
+	KindDelete      Kind = 1
+	KindDeleteRange Kind = 2
+	KindTxCommit    Kind = 3
+	KindTxAbort     Kind = 4
+	KindTombstone   Kind = 5
+	KindEvent       Kind = 6
+)
+
+// Origin is where a record was authored, as a reader of the feed asks for it.
+type Origin string
+
+// Origins: this installation, any other one, or no matter.
+const (
+	OriginLocal   Origin = "local"
+	OriginForeign Origin = "foreign"
+	OriginAll     Origin = "all"
+)
 
 // Event returns what a fold sees of a record.
 func (r Record) Event() Event {
@@ -107,7 +134,7 @@ func record(r db.RewindRecord) Record {
 		HLC:           r.Hlc,
 		StreamVersion: r.StreamVersion,
 		EventID:       r.EventID,
-		Kind:          int(r.Kind),
+		Kind:          Kind(r.Kind),
 		Payload:       r.Payload,
 		Metadata:      r.Metadata,
 		Delta:         r.Delta,

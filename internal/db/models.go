@@ -104,6 +104,100 @@ type RewindDueRewind struct {
 	OwedSince       *time.Time
 }
 
+// Durable readers of a tree's feed: the cursor they go on from, and who reads until when.
+type RewindFeedConsumer struct {
+	ConsumerName string
+	TreeID       int32
+	Cursor       json.RawMessage
+	Lease        time.Duration
+	Owner        *string
+	// Fencing token of the claim, new on every one; null: never claimed.
+	Token *int64
+	// End of the lease: until then nobody else may claim, and trim_tree keeps what is after the cursor.
+	ExpiresAt  time.Time
+	AdvancedAt *time.Time
+	CreatedAt  time.Time
+}
+
+// Shape: a feed cursor that was checked against its tree.
+type RewindFeedCursor struct {
+	Generation int32
+	Offsets    json.RawMessage
+	After      json.RawMessage
+}
+
+// Shape: a record on its way into the merge of the feed; one that does not match only says how far its partition was read.
+type RewindFeedEntry struct {
+	WalPartition  int32
+	WalOffset     int64
+	Hlc           int64
+	StreamID      uuid.UUID
+	StreamVersion int64
+	EventID       uuid.UUID
+	Kind          int16
+	Mode          *int16
+	EventType     *string
+	Payload       json.RawMessage
+	Metadata      json.RawMessage
+	Delta         []byte
+	EndKey        *string
+	OriginCluster uuid.UUID
+	OriginHlc     *int64
+	AppendedAt    time.Time
+	Matches       bool
+}
+
+// Shape: what a reader of the feed asks for (event_types, key_prefix null: all); local are the records that cluster_id authored.
+type RewindFeedFilter struct {
+	Kinds         []int16
+	EventTypes    []string
+	KeyPrefix     *string
+	ClusterID     *uuid.UUID
+	LocalOrigin   bool
+	ForeignOrigin bool
+}
+
+// Shape: an offset in a partition.
+type RewindFeedPosition struct {
+	WalPartition int32
+	WalOffset    int64
+}
+
+// Shape: what a reader has before it in a partition; from_hlc is the clock of the record before from_offset.
+type RewindFeedRange struct {
+	Generation   int32
+	WalPartition int32
+	FromOffset   int64
+	UntilOffset  int64
+	HeadOffset   int64
+	FromHlc      *int64
+}
+
+// Shape: a record of the feed; next_cursor resumes right after it and stands in the last row of a page.
+type RewindFeedRecord struct {
+	TreeID        int32
+	WalPartition  int32
+	WalOffset     int64
+	Hlc           int64
+	StreamID      uuid.UUID
+	StreamVersion int64
+	EventID       uuid.UUID
+	Kind          int16
+	Mode          *int16
+	EventType     *string
+	Payload       json.RawMessage
+	Metadata      json.RawMessage
+	Delta         []byte
+	EndKey        *string
+	OriginCluster uuid.UUID
+	OriginHlc     *int64
+	AppendedAt    time.Time
+	TreeName      *string
+	TenantID      *string
+	StreamKey     *string
+	NextCursor    json.RawMessage
+}
+
 // Flagged streams, of how many perspectives, and how many of the streams a worker leaves alone.
 type RewindFlaggedScan struct {
 	Streams      int64
@@ -182,6 +276,7 @@ type RewindPartition struct {
 	FloorOffset  int64
 	NextOffset   int64
 	LastHlc      int64
+	FloorHlc     *int64
 }
 
 // Read models by name: what they fold and which generation is shown.
@@ -425,6 +520,13 @@ type RewindStream struct {
 	CreatedAt    time.Time
 }
 
+// Shape: tenant and key of a stream.
+type RewindStreamName struct {
+	StreamID  uuid.UUID
+	TenantID  string
+	StreamKey string
+}
+
 // Something that verification found wrong in a stream.
 type RewindStreamProblem struct {
 	StreamID       *uuid.UUID
@@ -452,6 +554,8 @@ type RewindTreePartition struct {
 	WalPartition int32
 	Generation   int32
 	FloorOffset  int64
+	// Clock of the record before the floor; null while the floor is 0.
+	FloorHlc *int64
 }
 
 // A partition that a generation has not read to its end.

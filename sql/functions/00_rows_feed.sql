@@ -1,10 +1,24 @@
 -- Row shapes of the feed's functions: views without rows, which give results named and typed columns.
 
 create or replace view rewind.feed_records as
-select r.*, null::jsonb as next_cursor
-from rewind.records r
+select w.*, null::text as tree_name, null::text as tenant_id, null::text as stream_key, null::jsonb as next_cursor
+from rewind.wal w
 where false;
 comment on view rewind.feed_records is 'Shape: a record of the feed; next_cursor resumes right after it and stands in the last row of a page.';
+
+create or replace view rewind.feed_entries as
+select
+  w.wal_partition, w.wal_offset, w.hlc, w.stream_id, w.stream_version, w.event_id, w.kind, w.mode, w.event_type, w.payload, w.metadata, w.delta,
+  w.end_key, w.origin_cluster, w.origin_hlc, w.appended_at, false::boolean as matches
+from rewind.wal w
+where false;
+comment on view rewind.feed_entries is 'Shape: a record on its way into the merge of the feed; one that does not match only says how far its partition was read.';
+
+create or replace view rewind.stream_names as
+select s.stream_id, s.tenant_id, s.stream_key
+from rewind.streams s
+where false;
+comment on view rewind.stream_names is 'Shape: tenant and key of a stream.';
 
 create or replace view rewind.feed_cursor as
 select 0::int as generation, null::jsonb as offsets, null::jsonb as after
@@ -29,6 +43,7 @@ select
   0::int as wal_partition,
   0::bigint as from_offset,
   0::bigint as until_offset,
+  0::bigint as head_offset,
   null::bigint as from_hlc
 where false;
 comment on view rewind.feed_range is 'Shape: what a reader has before it in a partition; from_hlc is the clock of the record before from_offset.';

@@ -12,7 +12,7 @@ declare
 begin
   perform rewind._check_options(v_given, array['event_types', 'kinds', 'key_prefix', 'origin']);
   if jsonb_typeof(coalesce(v_given -> 'event_types', '[]')) <> 'array' or jsonb_path_exists(v_given, '$.event_types[*] ? (@.type() != "string")')
-    or jsonb_typeof(coalesce(v_given -> 'kinds', '[]')) <> 'array' or jsonb_path_exists(v_given, '$.kinds[*] ? (!(@ == 0 || @ == 1 || @ == 2 || @ == 3 || @ == 4 || @ == 5 || @ == 6))')
+    or jsonb_typeof(coalesce(v_given -> 'kinds', '[]')) <> 'array' or not coalesce(v_given -> 'kinds', '[]') <@ jsonb '[0, 1, 2, 3, 4, 5, 6]'
     or jsonb_typeof(coalesce(v_given -> 'key_prefix', '""')) <> 'string'
     or v_origin not in ('local', 'foreign', 'all')
   then

@@ -55,7 +55,7 @@ begin
   )
   select
     array_agg(row (c.generation, c.wal_partition, c.from_offset,
-      greatest(least(coalesce(c.until_offset, c.head_offset), c.head_offset), c.from_offset), c.from_hlc)::rewind.feed_range
+      greatest(least(coalesce(c.until_offset, c.head_offset), c.head_offset), c.from_offset), c.head_offset, c.from_hlc)::rewind.feed_range
       order by c.wal_partition),
     w.code,
     jsonb_object_agg(c.wal_partition,

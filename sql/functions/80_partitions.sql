@@ -7,7 +7,8 @@ select
   p.generation,
   p.floor_offset,
   coalesce(h.wal_offset + 1, p.floor_offset) as next_offset,
-  h.hlc as last_hlc
+  h.hlc as last_hlc,
+  p.floor_hlc
 from rewind.tree_partitions p
 join rewind.trees t on t.tree_id = p.tree_id
 left join lateral (

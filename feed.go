@@ -1,0 +1,383 @@
+package rewind
+
+import (
+	"container/heap"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rewindpg/rewind/internal/db"
+)
+
+const (
+	firstRecords = 256     // of the first read: the first record comes soon
+	maxRecords   = 4096    // of a later one
+	maxBytes     = 4 << 20 // of any one, but for records that are larger themselves
+	maxNames     = 1 << 14 // of streams that are kept in mind
+	maxStandby   = 200 * time.Millisecond
+)
+
+// Subscribe yields the records of a tree's feed from a cursor up to the log's end as it is at the call, ordered by clock and partition, and
+// then ends. Each record knows its place and, with [Record.Cursor], the cursor that resumes right after it. A slow reader costs nothing but
+// its own time: records are read ahead by some thousands at most, and nothing is held in the database between two reads.
+//
+// Only what was authored here is yielded, unless an option says otherwise, and never clean-up records. A cursor that can't be gone on from is
+// an error that matches [ErrCursorTrimmed], [ErrCursorAhead], [ErrCursorOfOtherHistory] or [ErrUnknownGeneration]; on a standby that has not
+// yet got to where the cursor is, Subscribe waits for it. After an error there is nothing more.
+// Options: [EventTypes], [Kinds], [KeyPrefix], [FromOrigin], [ExcludeLocalOrigin].
+func Subscribe(ctx context.Context, tx DBTX, tree string, from Cursor, opts ...Option) iter.Seq2[Record, error] {
+	o, err := collect(opts, filterOptions...)
+	if err != nil {
+		return failed(err)
+	}
+	f, err := capture(ctx, tx, tree, from, o.filter)
+	if err != nil {
+		return failed(err)
+	}
+	return func(yield func(Record, error) bool) {
+		again := *f
+		again.lanes = slices.Clone(f.lanes)
+		again.names = map[uuid.UUID]streamName{}
+		again.read(ctx, tx, yield)
+	}
+}
+
+func failed(err error) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) { yield(Record{}, err) }
+}
+
+// Cursor returns the cursor that resumes right after a record of the feed. Records that were read otherwise have none: it is the beginning.
+// With a filter, what it passed over lies at or after the cursor of the record before it, so the same filter goes on as if never stopped.
+func (r Record) Cursor() Cursor {
+	if r.page == nil {
+		return Initial
+	}
+	return r.page.cursor(r.nth)
+}
+
+// feed is a part of a tree's feed: from a cursor to the log's end as it was at some moment.
+type feed struct {
+	tree   string
+	epoch  uuid.UUID
+	filter feedFilter
+	lanes  []lane
+	names  map[uuid.UUID]streamName
+}
+
+// streamName is what people call a stream.
+type streamName struct{ tenant, key string }
+
+// entry is a record on its way into the merge. One that does not match the filter only says how far its partition was read.
+type entry struct {
+	Record
+	matches bool
+}
+
+// lane is the part of a feed in one partition, and what was read of it ahead of the merge.
+type lane struct {
+	generation int
+	partition  int
+	place
+	until    int64
+	read     int64 // offset after what was read
+	refilled int64 // offset at the last refill
+	ahead    []entry
+}
+
+// place is where a reader stands in a partition: the next offset, and the clock of the record before it, if there is one.
+type place struct {
+	offset   int64
+	after    int64
+	hasAfter bool
+}
+
+func (l *lane) unread() bool { return l.read < l.until }
+
+// capture checks a cursor, and takes down what is before it now.
+func capture(ctx context.Context, tx DBTX, tree string, from Cursor, filter feedFilter) (*feed, error) {
+	doing := fmt.Sprintf("subscribe to tree %q", tree)
+	text, err := json.Marshal(from)
+	if err != nil {
+		return nil, wrap(err, doing)
+	}
+	for wait := time.Millisecond; ; wait = min(2*wait, maxStandby) {
+		rows, err := queries.FeedRanges(ctx, tx, db.FeedRangesParams{Tree: tree, FeedCursor: text})
+		if err != nil {
+			return nil, wrap(err, doing)
+		}
+		f := &feed{tree: tree, filter: filter, names: map[uuid.UUID]streamName{}}
+		lags := false
+		for _, r := range rows {
+			l := lane{
+				generation: int(r.Generation), partition: int(r.WalPartition),
+				place: place{offset: r.FromOffset}, until: r.UntilOffset, read: r.FromOffset, refilled: r.FromOffset,
+			}
+			if r.FromHlc != nil {
+				l.after, l.hasAfter = *r.FromHlc, true
+			}
+			f.epoch = r.StoreEpoch
+			f.lanes = append(f.lanes, l)
+			lags = lags || r.HeadOffset < r.FromOffset
+		}
+		if !lags {
+			return f, nil
+		}
+		if err := pause(ctx, wait, nil); err != nil {
+			return nil, wrap(err, doing)
+		}
+	}
+}
+
+// read merges what is before the feed, page by page, and reports whether the reader wants to go on.
+func (f *feed) read(ctx context.Context, tx DBTX, yield func(Record, error) bool) bool {
+	for wanted := firstRecords; f.unfinished(); wanted = min(4*wanted, maxRecords) {
+		if err := f.refill(ctx, tx, wanted); err != nil {
+			yield(Record{}, wrap(err, fmt.Sprintf("read the feed of tree %q", f.tree)))
+			return false
+		}
+		for _, e := range f.merge() {
+			if err := ctx.Err(); err != nil {
+				yield(Record{}, wrap(err, fmt.Sprintf("read the feed of tree %q", f.tree)))
+				return false
+			}
+			if !yield(e.Record, nil) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (f *feed) unfinished() bool {
+	return slices.ContainsFunc(f.lanes, func(l lane) bool { return l.offset < l.until })
+}
+
+// refill reads on in the lanes that have run empty or soon will, altogether about as many records as wanted: of each lane in proportion to
+// what the merge took of it since the last time.
+func (f *feed) refill(ctx context.Context, tx DBTX, wanted int) error {
+	var taken, unread int64
+	for i := range f.lanes {
+		if l := &f.lanes[i]; l.unread() {
+			taken += l.offset - l.refilled
+			unread++
+		}
+	}
+	var partitions []int32
+	var from, to []int64
+	laneOf := map[int]*lane{}
+	for i := range f.lanes {
+		l := &f.lanes[i]
+		if !l.unread() {
+			continue
+		}
+		share := float64(wanted) / float64(unread)
+		if taken > 0 {
+			share = float64(wanted) * float64(l.offset-l.refilled) / float64(taken)
+		}
+		size := int64(math.Ceil(share + 2*math.Sqrt(share) + 1))
+		l.refilled = l.offset
+		if ahead := l.read - l.offset; ahead == 0 || ahead < size/2 {
+			partitions = append(partitions, int32(l.partition))
+			from = append(from, l.read)
+			to = append(to, min(l.until, l.offset+size))
+			laneOf[l.partition] = l
+		}
+	}
+	if len(partitions) == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, readFeedParts, f.tree, partitions, from, to, maxBytes/len(partitions), f.filter.inSQL(), !f.filter.withoutLocal)
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		var e entry
+		if err := e.scan(rows); err != nil {
+			rows.Close()
+			return err
+		}
+		l := laneOf[e.Partition]
+		l.ahead = append(l.ahead, e)
+		l.read = e.Offset + 1
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return f.name(ctx, tx, laneOf)
+}
+
+// readFeedParts is not one of the generated queries, since decoding is half of what reading costs: uuids and JSON come as the bytes they are.
+const readFeedParts = `
+select wal_partition, wal_offset, hlc, stream_id, stream_version, event_id, kind, mode, event_type, payload, metadata, delta, end_key,
+  origin_cluster, origin_hlc, appended_at, matches
+from rewind._read_feed_parts(p_tree => $1, p_partitions => $2::int[], p_from => $3::bigint[], p_to => $4::bigint[], p_max_bytes => $5,
+  p_filter => rewind._feed_filter(p_filter => $6::jsonb, p_include_local_origin => $7::boolean))`
+
+func (e *entry) scan(rows pgx.Rows) error {
+	var eventType *string
+	err := rows.Scan(&e.Partition, &e.Offset, &e.HLC, (*[16]byte)(&e.StreamID), &e.StreamVersion, (*[16]byte)(&e.EventID), &e.Kind, &e.Mode,
+		&eventType, (*[]byte)(&e.Payload), (*[]byte)(&e.Metadata), &e.Delta, &e.EndKey, (*[16]byte)(&e.OriginCluster), &e.OriginHLC,
+		&e.AppendedAt, &e.matches)
+	if eventType != nil {
+		e.Type = *eventType
+	}
+	return err
+}
+
+// name looks up the tenants and keys of what was read, those that aren't known from before.
+func (f *feed) name(ctx context.Context, tx DBTX, read map[int]*lane) error {
+	if len(f.names) > maxNames {
+		clear(f.names)
+	}
+	var unknown []uuid.UUID
+	each := func(do func(e *entry)) {
+		for _, l := range read {
+			for i := range l.ahead {
+				if e := &l.ahead[i]; e.matches && e.Tree == "" {
+					do(e)
+				}
+			}
+		}
+	}
+	each(func(e *entry) {
+		if _, known := f.names[e.StreamID]; !known {
+			f.names[e.StreamID] = streamName{}
+			unknown = append(unknown, e.StreamID)
+		}
+	})
+	if unknown != nil {
+		streams, err := queries.StreamNames(ctx, tx, unknown)
+		if err != nil {
+			return err
+		}
+		for _, s := range streams {
+			f.names[s.StreamID] = streamName{s.TenantID, s.StreamKey}
+		}
+	}
+	each(func(e *entry) {
+		n := f.names[e.StreamID]
+		e.Tree, e.TenantID, e.StreamKey = f.tree, n.tenant, n.key
+	})
+	return nil
+}
+
+// merge takes what is read ahead in order, until a lane runs empty that isn't at its end.
+func (f *feed) merge() []*entry {
+	p := &page{tree: f.tree, epoch: f.epoch, start: make([]lane, len(f.lanes))}
+	var ready lanes
+	for i := range f.lanes {
+		l := &f.lanes[i]
+		p.start[i] = lane{generation: l.generation, partition: l.partition, place: l.place}
+		if len(l.ahead) > 0 {
+			ready = append(ready, l)
+		}
+	}
+	heap.Init(&ready)
+	var records []*entry
+	for len(ready) > 0 {
+		l := ready[0]
+		e := &l.ahead[0]
+		l.place = place{e.Offset + 1, e.HLC, true}
+		p.steps = append(p.steps, step{l.partition, l.place})
+		if e.matches {
+			e.page, e.nth = p, len(p.steps)
+			records = append(records, e)
+		}
+		l.ahead = l.ahead[1:]
+		if len(l.ahead) > 0 {
+			heap.Fix(&ready, 0)
+		} else if l.unread() {
+			break
+		} else {
+			heap.Pop(&ready)
+		}
+	}
+	return records
+}
+
+// lanes is a heap of what comes next.
+type lanes []*lane
+
+func (h lanes) Len() int { return len(h) }
+
+func (h lanes) Less(i, j int) bool {
+	a, b := &h[i].ahead[0], &h[j].ahead[0]
+	return a.HLC < b.HLC || a.HLC == b.HLC && a.Partition < b.Partition
+}
+
+func (h lanes) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+func (h *lanes) Push(l any) { *h = append(*h, l.(*lane)) }
+
+func (h *lanes) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// page is what was merged at once. It is what the cursors of its records are made from, when they are asked for.
+type page struct {
+	tree  string
+	epoch uuid.UUID
+	start []lane
+	steps []step
+}
+
+type step struct {
+	partition int
+	place
+}
+
+// cursor returns the cursor after some steps.
+func (p *page) cursor(steps int) Cursor {
+	places := make(map[int]place, len(p.start))
+	for _, s := range p.steps[:steps] {
+		places[s.partition] = s.place
+	}
+	last := p.steps[steps-1].partition
+	generation := p.start[slices.IndexFunc(p.start, func(l lane) bool { return l.partition == last })].generation
+	return cursorOf(p.epoch, p.tree, generation, func(yield func(int, place) bool) {
+		for _, l := range p.start {
+			if l.generation != generation {
+				continue
+			}
+			at, moved := places[l.partition]
+			if !moved {
+				at = l.place
+			}
+			if !yield(l.partition, at) {
+				return
+			}
+		}
+	})
+}
+
+// end is the cursor after a feed that was read.
+func (f *feed) end() Cursor {
+	generation := f.lanes[len(f.lanes)-1].generation
+	return cursorOf(f.epoch, f.tree, generation, func(yield func(int, place) bool) {
+		for _, l := range f.lanes {
+			if l.generation == generation && !yield(l.partition, l.place) {
+				return
+			}
+		}
+	})
+}
+
+func cursorOf(epoch uuid.UUID, tree string, generation int, places iter.Seq2[int, place]) Cursor {
+	c := Cursor{epoch: epoch, tree: tree, generation: generation, offsets: map[int]int64{}, after: map[int]int64{}}
+	for partition, at := range places {
+		c.offsets[partition] = at.offset
+		if at.hasAfter {
+			c.after[partition] = at.after
+		}
+	}
+	return c
+}
