@@ -24,6 +24,7 @@ type options struct {
 	filter          feedFilter
 	maxPoll         time.Duration
 	wake            <-chan struct{}
+	lease           time.Duration
 }
 
 // feedFilter is what a reader of the feed asks for.

@@ -15,3 +15,24 @@ order by r.wal_partition;
 
 -- name: StreamNames :many
 select * from rewind._stream_names(p_stream_ids => @stream_ids::uuid[]);
+
+-- name: CreateFeedConsumer :one
+select * from rewind.create_feed_consumer(p_consumer => @consumer, p_tree => @tree, p_from => @from_cursor, p_options => @options);
+
+-- name: ClaimFeedConsumer :one
+select rewind.claim_feed_consumer(p_consumer => @consumer, p_owner => @owner)::bigint as token;
+
+-- name: FeedConsumer :one
+select t.tree_name, c.*
+from rewind.feed_consumers c
+join rewind.trees t on t.tree_id = c.tree_id
+where c.consumer_name = @consumer;
+
+-- name: AdvanceFeedConsumer :exec
+select from rewind.advance_feed_consumer(p_consumer => @consumer, p_token => @token, p_cursor => @feed_cursor);
+
+-- name: DropFeedConsumer :one
+select rewind.drop_feed_consumer(p_consumer => @consumer)::boolean as dropped;
+
+-- name: TrimTree :one
+select * from rewind.trim_tree(p_tree => @tree, p_before => @before, p_options => @options);

@@ -187,8 +187,8 @@ func TestDocsReferences(t *testing.T) {
 				t.Errorf("%s: %v", doc, err)
 			}
 		}
-		for _, command := range regexp.MustCompile("`rewindworker ([a-z]+)").FindAllStringSubmatch(text, -1) {
-			if _, err := os.Stat(filepath.Join("../cmd/rewindworker", command[1]+".go")); err != nil {
+		for _, command := range regexp.MustCompile("`rewindworker ([a-z-]+)").FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join("../cmd/rewindworker", strings.ReplaceAll(command[1], "-", "_")+".go")); err != nil {
 				t.Errorf("%s: there is no command %s", doc, command[1])
 			}
 		}

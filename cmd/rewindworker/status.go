@@ -21,7 +21,7 @@ type status struct {
 	Perspectives []perspectiveStatus `json:"perspectives"`
 	Partitions   []partitionStatus   `json:"partitions"`
 	Workers      []workerStatus      `json:"workers"`
-	Consumers    []struct{}          `json:"consumers"`
+	Consumers    []consumerStatus    `json:"consumers"`
 	OldestAppend *appendStatus       `json:"oldest_append"`
 }
 
@@ -141,7 +141,10 @@ func readStatus(ctx context.Context, db querier) (s status, err error) {
 	if len(appends) > 0 {
 		s.OldestAppend = &appends[0]
 	}
-	s.Consumers = []struct{}{}
+	if err != nil {
+		return s, err
+	}
+	s.Consumers, err = queryRows[consumerStatus](ctx, db, consumerStatusQuery)
 	return s, err
 }
 
@@ -243,6 +246,11 @@ func (c *statusCmd) print(g *globals, s status) error {
 			t.AppendRow([]any{w.WorkerID, w.Version, timeText(w.StartedAt), timeText(w.HeartbeatAt), state})
 		}
 		t.Render()
+	}
+
+	fmt.Fprintln(g.stdout)
+	if err := printConsumers(g, s.Consumers); err != nil {
+		return err
 	}
 
 	fmt.Fprintln(g.stdout)

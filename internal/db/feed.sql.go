@@ -13,6 +13,70 @@ import (
 	"github.com/google/uuid"
 )
 
+const advanceFeedConsumer = `-- name: AdvanceFeedConsumer :exec
+select from rewind.advance_feed_consumer(p_consumer => $1, p_token => $2, p_cursor => $3)
+`
+
+type AdvanceFeedConsumerParams struct {
+	Consumer   string
+	Token      int64
+	FeedCursor json.RawMessage
+}
+
+func (q *Queries) AdvanceFeedConsumer(ctx context.Context, db DBTX, arg AdvanceFeedConsumerParams) error {
+	_, err := db.Exec(ctx, advanceFeedConsumer, arg.Consumer, arg.Token, arg.FeedCursor)
+	return err
+}
+
+const claimFeedConsumer = `-- name: ClaimFeedConsumer :one
+select rewind.claim_feed_consumer(p_consumer => $1, p_owner => $2)::bigint as token
+`
+
+type ClaimFeedConsumerParams struct {
+	Consumer string
+	Owner    string
+}
+
+func (q *Queries) ClaimFeedConsumer(ctx context.Context, db DBTX, arg ClaimFeedConsumerParams) (int64, error) {
+	row := db.QueryRow(ctx, claimFeedConsumer, arg.Consumer, arg.Owner)
+	var token int64
+	err := row.Scan(&token)
+	return token, err
+}
+
+const createFeedConsumer = `-- name: CreateFeedConsumer :one
+select consumer_name, tree_id, cursor, lease, owner, token, expires_at, advanced_at, created_at from rewind.create_feed_consumer(p_consumer => $1, p_tree => $2, p_from => $3, p_options => $4)
+`
+
+type CreateFeedConsumerParams struct {
+	Consumer   string
+	Tree       string
+	FromCursor json.RawMessage
+	Options    json.RawMessage
+}
+
+func (q *Queries) CreateFeedConsumer(ctx context.Context, db DBTX, arg CreateFeedConsumerParams) (RewindFeedConsumer, error) {
+	row := db.QueryRow(ctx, createFeedConsumer,
+		arg.Consumer,
+		arg.Tree,
+		arg.FromCursor,
+		arg.Options,
+	)
+	var i RewindFeedConsumer
+	err := row.Scan(
+		&i.ConsumerName,
+		&i.TreeID,
+		&i.Cursor,
+		&i.Lease,
+		&i.Owner,
+		&i.Token,
+		&i.ExpiresAt,
+		&i.AdvancedAt,
+		&i.CreatedAt,
+	)
+	return i, err
+}
+
 const currentFeedCursor = `-- name: CurrentFeedCursor :one
 select rewind.current_feed_cursor(p_tree => $1)::jsonb as feed_cursor
 `
@@ -22,6 +86,55 @@ func (q *Queries) CurrentFeedCursor(ctx context.Context, db DBTX, tree string) (
 	var feed_cursor json.RawMessage
 	err := row.Scan(&feed_cursor)
 	return feed_cursor, err
+}
+
+const dropFeedConsumer = `-- name: DropFeedConsumer :one
+select rewind.drop_feed_consumer(p_consumer => $1)::boolean as dropped
+`
+
+func (q *Queries) DropFeedConsumer(ctx context.Context, db DBTX, consumer string) (bool, error) {
+	row := db.QueryRow(ctx, dropFeedConsumer, consumer)
+	var dropped bool
+	err := row.Scan(&dropped)
+	return dropped, err
+}
+
+const feedConsumer = `-- name: FeedConsumer :one
+select t.tree_name, c.consumer_name, c.tree_id, c.cursor, c.lease, c.owner, c.token, c.expires_at, c.advanced_at, c.created_at
+from rewind.feed_consumers c
+join rewind.trees t on t.tree_id = c.tree_id
+where c.consumer_name = $1
+`
+
+type FeedConsumerRow struct {
+	TreeName     string
+	ConsumerName string
+	TreeID       int32
+	Cursor       json.RawMessage
+	Lease        time.Duration
+	Owner        *string
+	Token        *int64
+	ExpiresAt    time.Time
+	AdvancedAt   *time.Time
+	CreatedAt    time.Time
+}
+
+func (q *Queries) FeedConsumer(ctx context.Context, db DBTX, consumer string) (FeedConsumerRow, error) {
+	row := db.QueryRow(ctx, feedConsumer, consumer)
+	var i FeedConsumerRow
+	err := row.Scan(
+		&i.TreeName,
+		&i.ConsumerName,
+		&i.TreeID,
+		&i.Cursor,
+		&i.Lease,
+		&i.Owner,
+		&i.Token,
+		&i.ExpiresAt,
+		&i.AdvancedAt,
+		&i.CreatedAt,
+	)
+	return i, err
 }
 
 const feedCursorAt = `-- name: FeedCursorAt :one
@@ -126,4 +239,26 @@ func (q *Queries) StreamNames(ctx context.Context, db DBTX, streamIds []uuid.UUI
 		return nil, err
 	}
 	return items, nil
+}
+
+const trimTree = `-- name: TrimTree :one
+select records_deleted, records_left, held_by, left_behind from rewind.trim_tree(p_tree => $1, p_before => $2, p_options => $3)
+`
+
+type TrimTreeParams struct {
+	Tree    string
+	Before  json.RawMessage
+	Options json.RawMessage
+}
+
+func (q *Queries) TrimTree(ctx context.Context, db DBTX, arg TrimTreeParams) (RewindTrimResult, error) {
+	row := db.QueryRow(ctx, trimTree, arg.Tree, arg.Before, arg.Options)
+	var i RewindTrimResult
+	err := row.Scan(
+		&i.RecordsDeleted,
+		&i.RecordsLeft,
+		&i.HeldBy,
+		&i.LeftBehind,
+	)
+	return i, err
 }

@@ -556,6 +556,27 @@ type RewindTreePartition struct {
 	FloorOffset  int64
 	// Clock of the record before the floor; null while the floor is 0.
 	FloorHlc *int64
+	// How far trim_tree has come in deleting what is below the floor.
+	TrimmedOffset int64
+}
+
+// Shape: where the floor of a partition would be, and what a consumer needs of it.
+type RewindTrimFloor struct {
+	WalPartition int32
+	HeadOffset   int64
+	WantedOffset int64
+	ConsumerName *string
+	IsLive       *bool
+	NeededOffset int64
+	FloorOffset  int64
+}
+
+// Shape: what trimming did; records_left are below the floors and not yet looked at; held_by, left_behind name consumers.
+type RewindTrimResult struct {
+	RecordsDeleted int64
+	RecordsLeft    int64
+	HeldBy         []string
+	LeftBehind     []string
 }
 
 // A partition that a generation has not read to its end.

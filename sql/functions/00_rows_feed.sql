@@ -52,3 +52,21 @@ create or replace view rewind.feed_position as
 select 0::int as wal_partition, 0::bigint as wal_offset
 where false;
 comment on view rewind.feed_position is 'Shape: an offset in a partition.';
+
+create or replace view rewind.trim_floor as
+select
+  0::int as wal_partition,
+  0::bigint as head_offset,
+  0::bigint as wanted_offset,
+  null::text as consumer_name,
+  null::boolean as is_live,
+  0::bigint as needed_offset,
+  0::bigint as floor_offset
+where false;
+comment on view rewind.trim_floor is 'Shape: where the floor of a partition would be, and what a consumer needs of it.';
+
+create or replace view rewind.trim_result as
+select 0::bigint as records_deleted, 0::bigint as records_left, null::text[] as held_by, null::text[] as left_behind
+where false;
+comment on view rewind.trim_result is
+  'Shape: what trimming did; records_left are below the floors and not yet looked at; held_by, left_behind name consumers.';

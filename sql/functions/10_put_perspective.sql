@@ -30,6 +30,7 @@ begin
       errcode = 'RW005', detail = jsonb_build_object('tree_name', p_tree)::text, hint = 'rewind.create_tree makes it';
   end if;
 
+  perform pg_advisory_xact_lock_shared(1381433341, v_tree.tree_id); -- against a trim
   perform pg_advisory_xact_lock(1381433343, hashtext(p_name));
   select * into v_there from rewind.perspectives where perspective_name = p_name for update;
   if found then

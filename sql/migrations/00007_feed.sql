@@ -3,6 +3,8 @@
 
 alter table rewind.tree_partitions add column floor_hlc bigint;
 comment on column rewind.tree_partitions.floor_hlc is 'Clock of the record before the floor; null while the floor is 0.';
+alter table rewind.tree_partitions add column trimmed_offset bigint not null default 0;
+comment on column rewind.tree_partitions.trimmed_offset is 'How far trim_tree has come in deleting what is below the floor.';
 
 create table rewind.feed_consumers (
   consumer_name text primary key check (octet_length(consumer_name) between 1 and 500),
