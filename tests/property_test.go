@@ -91,9 +91,22 @@ func TestPropertyStorm(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, worldOptions{partitions: 4, options: map[string]any{"inline_rewind_events": inline, "snapshot_every_n_events": 20}})
 			w.exec(repairSQL)
-			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			var wg sync.WaitGroup
+			// Three seconds, and until it rewound some, which takes longer on a busy machine.
+			enough := time.Now().Add(3 * time.Second)
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					if time.Now().After(enough) && queryOne[int64](t, w.pool, `select count(*) from rewind.perspective_rewinds`) >= 5 {
+						cancel()
+					}
+					select {
+					case <-ctx.Done():
+					case <-time.After(100 * time.Millisecond):
+					}
+				}
+			})
 			run := func(n int, step func(ctx context.Context, conn *pgxpool.Conn, r *rand.Rand) error) {
 				for range n {
 					wg.Go(func() {
