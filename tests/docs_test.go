@@ -220,10 +220,10 @@ func TestDumpAndRestore(t *testing.T) {
 		if err := os.WriteFile(file, bytes.Join(lines, nil), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		run(t, program(t), "import", "--database-url", server.URL(database), "--tree=orders", file)
+		run(t, program(t), "import", "--database-url", server.URL(database), "--tree=example_orders", file)
 	}
 	importOrders("original", lines[:20])
-	mustExec(t, original, `call rewind.catch_up('order_summary')`)
+	mustExec(t, original, `call rewind.catch_up('example_order_summary')`)
 	importOrders("original", lines[20:30]) // in the log, and not yet in the models
 
 	dump := filepath.Join(t.TempDir(), "dump.sql")
@@ -234,13 +234,13 @@ func TestDumpAndRestore(t *testing.T) {
 	for _, database := range []string{"original", "restored"} {
 		importOrders(database, lines) // what was appended since
 	}
-	const models = `select format('%s %s', stream_key, model) from lens.order_summary order by stream_key`
-	mustExec(t, original, `call rewind.catch_up('order_summary')`)
-	mustExec(t, restored, `call rewind.catch_up('order_summary')`)
+	const models = `select format('%s %s', stream_key, model) from lens.example_order_summary order by stream_key`
+	mustExec(t, original, `call rewind.catch_up('example_order_summary')`)
+	mustExec(t, restored, `call rewind.catch_up('example_order_summary')`)
 	if diff := cmp.Diff(texts(t, original, models), texts(t, restored, models)); diff != "" {
 		t.Error("models (-original +restored):\n", diff)
 	}
-	if problems := texts(t, restored, `select problem from rewind.verify_perspective('order_summary')`); len(problems) > 0 {
+	if problems := texts(t, restored, `select problem from rewind.verify_perspective('example_order_summary')`); len(problems) > 0 {
 		t.Error("the restored database has", problems)
 	}
 }

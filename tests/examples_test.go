@@ -28,14 +28,14 @@ func TestExampleOrders(t *testing.T) {
 	pool := testdb.Open(t, url)
 	execFile(t, pool, "orders", "apply_order.sql")
 	execFile(t, pool, "orders", "perspective.sql")
-	run(t, program(t), "import", "--database-url", url, "--tree=orders", "../examples/orders/orders.ndjson")
-	mustExec(t, pool, `call rewind.catch_up('order_summary')`)
+	run(t, program(t), "import", "--database-url", url, "--tree=example_orders", "../examples/orders/orders.ndjson")
+	mustExec(t, pool, `call rewind.catch_up('example_order_summary')`)
 
 	want := []string{
 		"order-1001 delivered 30", "order-1002 recall parcel 80", "order-1003 delivered 0", "order-1004 delivered 20", "order-1005 delivered 8",
 		"order-1006 delivered 15", "order-1007 shipped 30", "order-1008 recall parcel 500", "order-1009 recall parcel 75", "order-1010 delivered 5",
 	}
-	got := texts(t, pool, `select format('%s %s %s', stream_key, model ->> 'status', model ->> 'due') from lens.order_summary order by stream_key`)
+	got := texts(t, pool, `select format('%s %s %s', stream_key, model ->> 'status', model ->> 'due') from lens.example_order_summary order by stream_key`)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("orders (-want +got):\n", diff)
 	}

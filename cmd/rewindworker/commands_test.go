@@ -175,6 +175,7 @@ func TestRewinds(t *testing.T) {
 		t.Error(output)
 	}
 	runCommand(t, exitUsage, "rewinds", "--limit=-1", database)
+	runCommand(t, exitUsage, "rewinds", "--limit=0", database)
 
 	t.Run("follows", func(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -304,8 +305,12 @@ func TestOptions(t *testing.T) {
 	want(read("--perspective=tally"), "rewind_share", `1`, "perspective")
 	want(read("--tree=t", "set", "max_clock_skew=2h"), "max_clock_skew", `"2h"`, "tree")
 	want(read("set", "debounce_window="), "debounce_window", `"5s"`, "default")
-	if output := runCommand(t, exitDone, "options", database); !strings.Contains(output, "none") || !strings.Contains(output, "0.5") {
+	if output := runCommand(t, exitDone, "options", database); !strings.Contains(output, "none") || !strings.Contains(output, "0.5") ||
+		!strings.Contains(output, "false (no effect in this release)") {
 		t.Error(output)
+	}
+	if set := read("set", "debounce_window=2s", "rewind_share="); len(set) != 2 {
+		t.Errorf("after set it shows %d options, want those that were set", len(set))
 	}
 	if stderr := runFailing(t, "options", "set", "nonsense=1", database); !strings.Contains(stderr, "nonsense") {
 		t.Error(stderr)
@@ -332,12 +337,18 @@ func TestDoctor(t *testing.T) {
 	look(exitDone, "ok    perspective tally: 0 records unread")
 
 	exec(t, pool, `select rewind.append_events('t', 'a', '[{"type": "poison"}]')`)
-	look(exitFailed, "LOOK  perspective tally: 1 record unread, 0 streams with a repair to come; no live worker folds it")
+	look(exitFailed, "LOOK  perspective tally: 1 record unread, 0 streams with a repair to come, 0 failed; no live worker folds it")
 	exec(t, pool, `insert into rewind.workers (worker_id, started_at, heartbeat_at, version) values ('w', now(), now(), 'v')`)
 	look(exitDone, "ok    perspective tally: 1 record unread", "1 live worker")
 
 	exec(t, pool, `call rewind.catch_up('tally')`)
-	look(exitDone, "ok    stream a of perspective tally failed (", "tried again at ", "poisoned")
+	poison := rowsOf(t, pool, `select event_id::text from rewind.wal where event_type = 'poison'`)[0]
+	look(exitFailed, "0 streams with a repair to come, 1 failed", "LOOK  stream a of perspective tally failed (", ") at event "+poison+", tried again at ",
+		"poisoned; to try it now: rewindworker perspective retry tally a; "+
+			"to leave the event out: rewindworker perspective skip tally a "+poison+" --reason TEXT\n")
+	if output := runCommand(t, exitDone, "verify", database); output != "tally: well (2 streams, 3 events); 1 stream failed before an event: see rewindworker doctor\n" {
+		t.Error(output)
+	}
 	exec(t, pool, `update rewind.perspective_cursors set retry_at = null where status & 4 <> 0`)
 	look(exitFailed, "LOOK  stream a of perspective tally failed (", "parked")
 	exec(t, pool, `update rewind.perspective_cursors set status = 2, error = null where status & 4 <> 0`)

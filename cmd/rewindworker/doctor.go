@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -89,8 +91,8 @@ func examine(ctx context.Context, pool *pgxpool.Pool) (findings []finding, err e
 		if p.InGo {
 			known = inGo[p.PerspectiveName]
 		}
-		text := fmt.Sprintf("perspective %s: %s unread, %s with a repair to come",
-			p.PerspectiveName, count(p.LagRecords, "record"), count(p.Flagged+p.CatchingUp, "stream"))
+		text := fmt.Sprintf("perspective %s: %s unread, %s with a repair to come, %d failed",
+			p.PerspectiveName, count(p.LagRecords, "record"), count(p.Flagged+p.CatchingUp, "stream"), p.Failed)
 		switch {
 		case p.State == "paused":
 			add("perspective", false, "%s; it is paused", text)
@@ -107,22 +109,36 @@ func examine(ctx context.Context, pool *pgxpool.Pool) (findings []finding, err e
 	}
 	for i, f := range failed {
 		if i == maxShownErrors {
-			add("failed_stream", false, "and more failed streams")
+			add("failed_stream", true, "and more failed streams")
 			break
 		}
 		when := "parked: it is not tried again by itself"
 		if f.RetryAt != nil {
 			when = "tried again at " + timeText(*f.RetryAt)
 		}
-		add("failed_stream", f.RetryAt == nil, "stream %s of perspective %s failed (%s) at event %s, %s: %s",
-			f.StreamKey, f.PerspectiveName, count(int64(f.Attempts), "attempt"), f.ErrorEventID, when, f.Error)
+		stream := shellWords(f.PerspectiveName, f.StreamKey)
+		tenant := ""
+		if f.TenantID != "" {
+			tenant = " " + shellWords("--tenant="+f.TenantID)
+		}
+		event, skip := "an unknown event", ""
+		if f.ErrorEventID != nil {
+			event = "event " + *f.ErrorEventID
+			skip = fmt.Sprintf("; to leave the event out: rewindworker perspective skip %s %s --reason TEXT%s", stream, *f.ErrorEventID, tenant)
+		}
+		add("failed_stream", true, "stream %s of perspective %s failed (%s) at %s, %s: %s; to try it now: rewindworker perspective retry %s%s%s",
+			f.StreamKey, f.PerspectiveName, count(int64(f.Attempts), "attempt"), event, when, f.Error, stream, tenant, skip)
 	}
 
 	held, err := queryRows[struct{ Count int64 }](ctx, pool, `select count(*) from rewind.quarantined_events where state = 'held'`)
 	if err != nil {
 		return nil, err
 	}
-	add("quarantine", held[0].Count > 0, "%s in quarantine", count(held[0].Count, "event"))
+	text := count(held[0].Count, "event") + " in quarantine"
+	if held[0].Count > 0 {
+		text += ": rewindworker quarantine list"
+	}
+	add("quarantine", held[0].Count > 0, "%s", text)
 
 	expired, err := queryRows[struct{ Count int64 }](ctx, pool,
 		`select count(*) from rewind.perspective_stream_locks where expires_at <= rewind._now()`)
@@ -136,15 +152,28 @@ func examine(ctx context.Context, pool *pgxpool.Pool) (findings []finding, err e
 type failedStream struct {
 	PerspectiveName string
 	StreamKey       string
+	TenantID        string
 	Attempts        int
-	ErrorEventID    string
+	ErrorEventID    *string
 	RetryAt         *time.Time
 	Error           string
 }
 
+// shellWords are words as a shell takes them.
+func shellWords(words ...string) string {
+	for i, word := range words {
+		if strings.ContainsFunc(word, func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-=./:@", r)
+		}) {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 // Parked ones first: they are what a person has to see.
 const failedStreamsQuery = `
-select g.perspective_name, s.stream_key, c.attempts, coalesce(c.error_event_id::text, 'unknown'), c.retry_at, coalesce(c.error, '')
+select g.perspective_name, s.stream_key, s.tenant_id, c.attempts, c.error_event_id::text, c.retry_at, coalesce(c.error, '')
 from rewind.perspectives p
 join rewind.perspective_generations g on g.perspective_name = p.perspective_name and g.state in ('active', 'building')
 join rewind.perspective_cursors c on c.generation_id = g.generation_id

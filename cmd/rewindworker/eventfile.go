@@ -361,7 +361,7 @@ func (s *stagedEvents) drop(ctx context.Context, tx pgx.Tx) error {
 func (s *stagedEvents) try(ctx context.Context, tx pgx.Tx) error {
 	errTried := errors.New("tried")
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-		if err := ensureTree(ctx, tx, s.tree); err != nil {
+		if _, err := ensureTree(ctx, tx, s.tree); err != nil {
 			return err
 		}
 		if _, _, err := s.append(ctx, tx, 1, s.events, func(int64) {}); err != nil {

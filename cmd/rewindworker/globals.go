@@ -69,6 +69,7 @@ func (g *globals) openDatabase(ctx context.Context) (string, error) {
 	if url := g.getenv("REWIND_DATABASE_URL"); url != "" {
 		return url, nil
 	}
+	g.note("using the server of its own in %s (no --database-url)", g.DataDir)
 	return g.openEmbedded(ctx)
 }
 

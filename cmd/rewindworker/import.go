@@ -27,12 +27,13 @@ type importResult struct {
 	Duplicates  int64 `json:"duplicates"`
 	Quarantined int64 `json:"quarantined"`
 	Streams     int64 `json:"streams"`
+	treeMade    bool
 }
 
 func (c *importCmd) Help() string {
-	return `A line is {"stream", "tenant_id"?, "event_id"? or "time"?, "type", "payload"?, "metadata"?}. All lines are checked before any
-is appended, and all are appended in one transaction. Events with an id or a time are the same ones when the file is imported again;
-those with neither get the time of the import, and are new each time.`
+	return `A line is {"stream", "tenant_id"?, "event_id"? or "time"?, "type", "payload"?, "metadata"?}. A time is RFC 3339 text or a number
+of milliseconds since 1970 (Unix time). All lines are checked before any is appended, and all are appended in one transaction. Events
+with an id or a time are the same ones when the file is imported again; those with neither get the time of the import, and are new each time.`
 }
 
 func (c *importCmd) Run(ctx context.Context, g *globals) (err error) {
@@ -72,8 +73,11 @@ func (c *importCmd) Run(ctx context.Context, g *globals) (err error) {
 	if c.JSON {
 		return g.printJSON(result)
 	}
-	_, err = fmt.Fprintf(g.stdout, "done: %d events of %d streams read from %s, %d new and appended, %d there already\n",
-		result.Events, result.Streams, file.name, result.New, result.Duplicates)
+	if result.treeMade {
+		fmt.Fprintf(g.stdout, "tree %s made\n", c.Tree)
+	}
+	_, err = fmt.Fprintf(g.stdout, "done: %s of %s read from %s, %d new and appended, %d there already\n",
+		count(result.Events, "event"), count(result.Streams, "stream"), file.name, result.New, result.Duplicates)
 	if err == nil && result.Quarantined > 0 {
 		_, err = fmt.Fprintf(g.stdout, "%s in quarantine: rewindworker quarantine list\n", count(result.Quarantined, "event"))
 	}
@@ -85,7 +89,8 @@ func (c *importCmd) appendAll(ctx context.Context, g *globals, tx pgx.Tx, file *
 	if err != nil {
 		return importResult{}, err
 	}
-	if err := ensureTree(ctx, tx, c.Tree); err != nil {
+	made, err := ensureTree(ctx, tx, c.Tree)
+	if err != nil {
 		return importResult{}, err
 	}
 	if err := staged.lock(ctx, tx); err != nil {
@@ -107,21 +112,23 @@ func (c *importCmd) appendAll(ctx context.Context, g *globals, tx pgx.Tx, file *
 		Duplicates:  staged.events - added - quarantined,
 		Quarantined: quarantined,
 		Streams:     staged.streams,
+		treeMade:    made,
 	}
 	return result, staged.drop(ctx, tx)
 }
 
-// ensureTree makes a tree that isn't there. An existing one is found without rights on the tables.
-func ensureTree(ctx context.Context, tx pgx.Tx, tree string) error {
-	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+// ensureTree makes a tree that isn't there, and tells whether it did. An existing one is found without rights on the tables.
+func ensureTree(ctx context.Context, tx pgx.Tx, tree string) (made bool, err error) {
+	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `select rewind.lock_streams($1, '{}')`, tree)
 		return err
 	})
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Code == "RW005" {
 		_, err = tx.Exec(ctx, `select rewind.create_tree($1)`, tree)
+		return err == nil, err
 	}
-	return err
+	return false, err
 }
 
 // progressBar shows how far something has come, on a terminal only.

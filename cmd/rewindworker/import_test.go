@@ -83,6 +83,19 @@ func TestImport(t *testing.T) {
 		}
 	})
 
+	t.Run("says_what_it_did", func(t *testing.T) {
+		t.Parallel()
+		url := testdb.NewURL(t)
+		file := writeLines(t, `{"stream":"a","type":"x","time":1}`)
+		done := "done: 1 event of 1 stream read from " + file
+		if output := runCommand(t, exitDone, "import", "--database-url", url, "--tree=made", file); output != "tree made made\n"+done+", 1 new and appended, 0 there already\n" {
+			t.Error(output)
+		}
+		if output := runCommand(t, exitDone, "import", "--database-url", url, "--tree=made", file); output != done+", 0 new and appended, 1 there already\n" {
+			t.Error(output)
+		}
+	})
+
 	t.Run("reads_gzip", func(t *testing.T) {
 		t.Parallel()
 		file, err := os.Create(filepath.Join(t.TempDir(), "events"))
@@ -221,6 +234,13 @@ func TestImportRefuses(t *testing.T) {
 		}
 		stderr := runFailing(t, "import", "--database-url", url, "--tree=t", writeLines(t, lines...))
 		if !strings.Contains(stderr, "line 20: ") || !strings.Contains(stderr, "and 80 more") || !strings.Contains(stderr, "was not looked at") {
+			t.Error(stderr)
+		}
+	})
+
+	t.Run("names_a_directory", func(t *testing.T) {
+		dir := t.TempDir()
+		if stderr := runFailing(t, "import", "--database-url", url, "--tree=t", dir); !strings.Contains(stderr, dir+" is a directory") {
 			t.Error(stderr)
 		}
 	})

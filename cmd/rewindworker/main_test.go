@@ -53,8 +53,12 @@ func TestEmbeddedServer(t *testing.T) {
 	if output := runCommand(t, exitDone, "migrate", "--data-dir", dir); !strings.Contains(output, "done: ") {
 		t.Errorf("migrate: %s", output)
 	}
-	if output := runCommand(t, exitDone, "migrate", "status", "--data-dir", dir); !strings.Contains(output, "current") {
-		t.Errorf("status: %s", output)
+	output, notes := runBoth(t, exitDone, "migrate", "status", "--data-dir", dir)
+	if !strings.Contains(output, "current") || !strings.Contains(notes, "using the server of its own in "+dir) {
+		t.Errorf("status: %s%s", output, notes)
+	}
+	if _, notes := runBoth(t, exitDone, "run", "--until-idle", "--data-dir", dir); !strings.Contains(notes, "psql 'postgres://") {
+		t.Errorf("run doesn't say how to connect: %s", notes)
 	}
 }
 

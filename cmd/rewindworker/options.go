@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -91,6 +92,9 @@ func (c *optionsCmd) change(ctx context.Context, g *globals, options map[string]
 	if err != nil {
 		return err
 	}
+	if len(options) > 0 {
+		all = slices.DeleteFunc(all, func(o option) bool { return options[o.Option] == nil })
+	}
 	if c.JSON {
 		return printLines(g, all)
 	}
@@ -103,6 +107,9 @@ func (c *optionsCmd) change(ctx context.Context, g *globals, options map[string]
 			value = "none"
 		case json.Unmarshal(o.Value, &text) == nil:
 			value = text
+		}
+		if o.Option == "order_insensitive" {
+			value += " (no effect in this release)"
 		}
 		t.AppendRow([]any{o.Option, value, o.Source})
 	}

@@ -26,7 +26,7 @@ func TestQuarantine(t *testing.T) {
 	if got := runCommand(t, exitDone, "import", "--tree=t", file, database); !strings.Contains(got, "1 new and appended, 0 there already\n2 events in quarantine: rewindworker quarantine list\n") {
 		t.Error(got)
 	}
-	if got := runCommand(t, exitFailed, "doctor", database); !strings.Contains(got, "LOOK  2 events in quarantine\n") {
+	if got := runCommand(t, exitFailed, "doctor", database); !strings.Contains(got, "LOOK  2 events in quarantine: rewindworker quarantine list\n") {
 		t.Error(got)
 	}
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -45,8 +46,8 @@ const rewindColumns = `
   events_replayed, events_folded, events_behind, started_at at time zone 'UTC', completed_at at time zone 'UTC', outcome, error, worker, patch`
 
 func (c *rewindsCmd) Run(ctx context.Context, g *globals) error {
-	if c.Limit < 0 {
-		return usageError{fmt.Errorf("--limit must not be negative")}
+	if c.Limit < 1 {
+		return usageError{errors.New("--limit must be positive")}
 	}
 	pool, err := g.connect(ctx)
 	if err != nil {

@@ -23,6 +23,9 @@ func (c *runCmd) Run(ctx context.Context, g *globals) error {
 		return err
 	}
 	defer pool.Close()
+	if g.server != nil {
+		g.note("connect while this runs: psql '%s'", g.server.URL("postgres"))
+	}
 	meters, metrics, err := newMeters()
 	if err != nil {
 		return err

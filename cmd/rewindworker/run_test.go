@@ -17,6 +17,7 @@ func TestRunUntilIdle(t *testing.T) {
 	}
 
 	exec(t, pool, `select rewind.append_events('t', 'a', '[{"type": "poison"}]')`)
+	runCommand(t, exitDone, "perspective", "create", "other", "--tree=t", "--apply=app.tally", "--event-type=x", database)
 	runCommand(t, exitDone, "run", "--until-idle", "--perspective=other", database)
 	runCommand(t, exitFailed, "run", "--until-idle", database)
 }

@@ -35,14 +35,16 @@ type verifyTarget struct {
 	InGo    bool
 	Streams int64
 	Events  int64
+	Failed  int64
 }
 
 func verifyTargets(ctx context.Context, db querier, perspective string) ([]verifyTarget, error) {
 	targets, err := queryRows[verifyTarget](ctx, db, `
-		select p.perspective_name, p.apply is null, c.streams, c.events
+		select p.perspective_name, p.apply is null, c.streams, c.events, c.failed
 		from rewind.perspectives p
 		cross join lateral (
-		  select count(*) as streams, coalesce(sum(c.events_applied), 0)::bigint as events
+		  select count(*) as streams, coalesce(sum(c.events_applied), 0)::bigint as events,
+		    count(*) filter (where c.status & 4 <> 0) as failed
 		  from rewind.perspective_cursors c
 		  where c.generation_id = p.active_generation
 		) c
@@ -116,11 +118,15 @@ func (c *verifyCmd) print(g *globals, target verifyTarget, problems []verifyProb
 	if c.Stream != "" {
 		what = fmt.Sprintf("stream %s", c.Stream)
 	}
+	failed := ""
+	if c.Stream == "" && target.Failed > 0 {
+		failed = fmt.Sprintf("; %s failed before an event: see rewindworker doctor", count(target.Failed, "stream"))
+	}
 	if len(problems) == 0 {
-		_, err := fmt.Fprintf(g.stdout, "%s: well (%s)\n", target.Name, what)
+		_, err := fmt.Fprintf(g.stdout, "%s: well (%s)%s\n", target.Name, what, failed)
 		return err
 	}
-	if _, err := fmt.Fprintf(g.stdout, "%s: %s (%s)\n", target.Name, count(int64(len(problems)), "problem"), what); err != nil {
+	if _, err := fmt.Fprintf(g.stdout, "%s: %s (%s)%s\n", target.Name, count(int64(len(problems)), "problem"), what, failed); err != nil {
 		return err
 	}
 	t := newTable(g.stdout, "stream", "problem", "expected", "actual", "applied version")

@@ -8,7 +8,7 @@ import sys
 import psycopg
 from psycopg.types.json import Jsonb
 
-APPEND = "select * from rewind.append_events(p_tree => 'orders', p_stream => %s, p_events => %s)"
+APPEND = "select * from rewind.append_events(p_tree => 'example_orders', p_stream => %s, p_events => %s)"
 
 
 def append(connection, order, *events):
@@ -17,8 +17,8 @@ def append(connection, order, *events):
 
 def status(connection, order):
     # Any worker would do this; here nobody has to run one. It commits as it goes, so it needs autocommit.
-    connection.execute("call rewind.catch_up('order_summary')")
-    (model,) = connection.execute("select model from lens.order_summary where stream_key = %s", [order]).fetchone()
+    connection.execute("call rewind.catch_up('example_order_summary')")
+    (model,) = connection.execute("select model from lens.example_order_summary where stream_key = %s", [order]).fetchone()
     return model["status"]
 
 
