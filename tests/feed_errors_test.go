@@ -91,9 +91,14 @@ func TestFeedErrors(t *testing.T) {
 	if err != nil || oldest.String() != middle.String() {
 		t.Errorf("the oldest cursor after a trim is %v, not what was trimmed to, %v (%v)", oldest, middle, err)
 	}
+	first := int64(0)
 	for r, err := range rewind.Subscribe(t.Context(), pool, "t", oldest) {
 		if err != nil {
 			t.Fatal(err)
+		}
+		if first == 0 || r.HLC == first { // records of other partitions with the same clock may have been trimmed
+			first = r.HLC
+			continue
 		}
 		at, err := rewind.CursorAtHLC(t.Context(), pool, "t", r.HLC)
 		if err != nil || !slices.Equal(spots(t, rewind.Subscribe(t.Context(), pool, "t", r.Cursor())), spots(t, rewind.Subscribe(t.Context(), pool, "t", at))[1:]) {

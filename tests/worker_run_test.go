@@ -164,16 +164,22 @@ func TestServerRestart(t *testing.T) {
 	w.append("s", inOrder(3)...)
 	eventually(t, func() bool { return w.applied("p") == 3 })
 
+	witness, err := pgx.Connect(t.Context(), server.URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer witness.Close(t.Context())
 	pid := queryOne[int](t, w.pool, `select pg_backend_pid()`)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil { // the server kills all others and starts anew
 		t.Fatal(err)
 	}
+	eventually(t, func() bool { return witness.Ping(t.Context()) != nil })
+	w.pool.Reset()
 	event := []map[string]any{{"event_id": at(50), "type": "x", "payload": map[string]any{"v": 1}}}
 	eventually(t, func() bool {
 		_, err := w.pool.Exec(t.Context(), `select from rewind.append_events('t', 's', $1)`, event)
 		return err == nil
 	})
-	w.pool.Reset() // other connections may be dead still
 	eventually(t, func() bool { return w.applied("p") == 4 })
 	if err := stop(); err != nil {
 		t.Errorf("run: %v", err)
