@@ -32,11 +32,11 @@ begin
   end loop;
   while cardinality(v_events) > v_cap loop
     v_least := 'infinity';
-    for i in 2 .. cardinality(v_events) loop
-      v_ratio := (v_head - coalesce(v_events[i + 1], 0))::double precision / (v_head - v_events[i - 1] + v_spacing);
+    for v_place in 2 .. cardinality(v_events) loop
+      v_ratio := (v_head - coalesce(v_events[v_place + 1], 0))::double precision / (v_head - v_events[v_place - 1] + v_spacing);
       if v_ratio < v_least then
         v_least := v_ratio;
-        v_victim := i;
+        v_victim := v_place;
       end if;
     end loop;
     v_victim := coalesce(v_victim, 1);
