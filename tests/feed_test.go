@@ -480,7 +480,10 @@ func TestFollow(t *testing.T) {
 		if _, err := rewind.Append(t.Context(), pool, "t", "s5", []rewind.NewEvent{{Type: "later"}}); err != nil {
 			t.Error(err)
 		}
-		wake <- struct{}{}
+		select {
+		case wake <- struct{}{}:
+		case <-ctx.Done(): // it had looked by itself
+		}
 	}()
 	take(1)
 	cancel()
