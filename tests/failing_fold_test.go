@@ -53,6 +53,31 @@ func TestFailingFold(t *testing.T) {
 	}
 }
 
+// A batch with a failing event is folded a second time: what it flagged, repaired and saved on the way is there once.
+func TestFailingFoldBesideLateStreams(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{options: map[string]any{"inline_rewind_events": 3}})
+	w.append("deep", testEvent{at: 20, v: 1}, testEvent{at: 30, v: 2}, testEvent{at: 40, v: 3}, testEvent{at: 50, v: 4})
+	w.append("shallow", testEvent{at: 20, v: 5})
+	w.apply()
+	w.append("bad", testEvent{at: 10, v: 6}, testEvent{at: 20, v: 7, fail: true})
+	w.append("deep", testEvent{at: 10, v: 8})
+	w.append("shallow", testEvent{at: 10, v: 9})
+	w.apply()
+	for stream, status := range map[string]int{"bad": 4, "deep": 34, "shallow": 2} {
+		if c := w.cursor(stream); c.Status != status {
+			t.Errorf("%s: status %d, want %d", stream, c.Status, status)
+		}
+	}
+	if diff := cmp.Diff(chain([]int{9, 5}), w.cursor("shallow").Model); diff != "" {
+		t.Error(diff)
+	}
+	w.checkSound()
+	w.fix()
+	w.catchUp()
+	w.checkSettled()
+}
+
 // The longest arrival prefix that folds: a late event that makes an applied one fail is what has to stay out.
 func TestFailingLateEvent(t *testing.T) {
 	t.Parallel()

@@ -1,12 +1,14 @@
 -- Folds the next p_limit events of a stream in chronology, up to a version: one page of an unlocked replay of a SQL perspective.
 -- p_model null: from initial. events_folded < p_limit: the end was reached. A fold that raises ends the page with error and event.
+-- Folds unguarded first: an event that fails costs its page a second time, guarded.
 create or replace function rewind._replay_page(
   p_generation rewind.perspective_generations,
   p_stream_id uuid,
   p_model jsonb,
   p_after_event_id uuid,
   p_to_version bigint,
-  p_limit int
+  p_limit int,
+  p_guarded boolean default false
 ) returns setof rewind.replay_page
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
@@ -40,10 +42,16 @@ begin
       ) w
     ) f
     $sql$,
-    rewind._fold_call(p_generation, '$1', 'true'))
-  using p_model, p_stream_id, p_after_event_id, p_to_version, p_generation.event_types, p_limit;
+    rewind._fold_call(p_generation, '$7', '$1', 'true'))
+  using p_model, p_stream_id, p_after_event_id, p_to_version, p_generation.event_types, p_limit, p_guarded;
+exception when others then
+  if p_guarded or not rewind._is_fold_error(sqlstate) then
+    raise;
+  end if;
+  return query select * from rewind._replay_page(p_generation, p_stream_id, p_model, p_after_event_id, p_to_version, p_limit,
+    p_guarded => true);
 end
 $function$;
 
-comment on function rewind._replay_page(rewind.perspective_generations, uuid, jsonb, uuid, bigint, int) is
+comment on function rewind._replay_page(rewind.perspective_generations, uuid, jsonb, uuid, bigint, int, boolean) is
   'Folds the next page of a stream in chronology.';

@@ -1,8 +1,10 @@
 -- Compares models and snapshots (the points of a stream, in chronology) with folds of the cursor's prefix, in one snapshot.
 -- p_segments: each point from the one before it, which folds every event once; right only if all points are. Else each from the
--- beginning. p_stream_ids: only these; array[null]: all. In Go generations only counts and last event ids are compared.
-create or replace function rewind._verify_points(p_generation rewind.perspective_generations, p_stream_ids uuid[], p_segments boolean)
-  returns setof rewind.stream_problem
+-- beginning. p_guarded: a fold that raises is a problem of its stream; unguarded it raises here. p_stream_ids: only these; array[null]:
+-- all. In Go generations only counts and last event ids are compared.
+create or replace function rewind._verify_points(
+  p_generation rewind.perspective_generations, p_stream_ids uuid[], p_segments boolean, p_guarded boolean
+) returns setof rewind.stream_problem
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
   set timezone = 'UTC'
@@ -74,10 +76,10 @@ begin
     ) q
     $sql$,
     p_generation.model_table, format('rewind_gen.snapshots_%s', p_generation.generation_id),
-    case when p_generation.apply is null then 'null::jsonb' else rewind._fold_call(p_generation, 'g.start') end)
-  using p_stream_ids, p_generation.version, p_segments, p_generation.event_types, p_generation.apply is not null;
+    case when p_generation.apply is null then 'null::jsonb' else rewind._fold_call(p_generation, '$6', 'g.start') end)
+  using p_stream_ids, p_generation.version, p_segments, p_generation.event_types, p_generation.apply is not null, p_guarded;
 end
 $function$;
 
-comment on function rewind._verify_points(rewind.perspective_generations, uuid[], boolean) is
+comment on function rewind._verify_points(rewind.perspective_generations, uuid[], boolean, boolean) is
   'Compares models and snapshots with folds of the log.';

@@ -7,7 +7,8 @@
 --                     points; what is too deep is flagged. Brings back what is to be written
 --   read_batch_<id>   brings the events of a batch of a Go perspective, each stream's model on its first row
 -- The plans must not depend on statistics: what is per stream is one lateral probe per stream, and only hash joins are between what was
--- read. Parameters of all: $1 generation $2 partition $3 from $4 to; then $5 late streams $6 options; $7 whether there are skips, or the head.
+-- read. Parameters of all: $1 generation $2 partition $3 from $4 to; then $5 late streams $6 options; $7 whether there are skips, or the head;
+-- $8 guarded (see _generate_fold).
 create or replace function rewind._generate_batch(p_generation_id int) returns void
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
@@ -105,9 +106,9 @@ begin
       from kept k
       where (is_last or snapshot_due) and (select count(*) from flagged) >= 0
       $sql$,
-      rewind._batch_events(v_generation), rewind._fold_call(v_generation, 'w.model', p_over => 'chronology', p_guard => '$7'));
+      rewind._batch_events(v_generation), rewind._fold_call(v_generation, '$8', 'w.model', p_over => 'chronology', p_guard => '$7'));
     execute format(v_function, 'fold_batch_' || p_generation_id,
-      'rewind.perspective_generations, int, bigint, bigint, rewind.late_stream[], jsonb, boolean', 'rewind.folds',
+      'rewind.perspective_generations, int, bigint, bigint, rewind.late_stream[], jsonb, boolean, boolean', 'rewind.folds',
       'begin return query ' || v_statement || '; end');
   else
     v_statement := format(

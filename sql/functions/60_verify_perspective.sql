@@ -31,11 +31,20 @@ begin
         errcode = '22023', detail = jsonb_build_object('tree_name', v_tree_name, 'stream_key', p_stream, 'stream_id', v_stream_id)::text;
     end if;
   end if;
-  select array_agg(distinct p.stream_id) into v_suspects from rewind._verify_points(v_generation, array[v_stream_id], true) p;
+  begin
+    select array_agg(distinct p.stream_id) into v_suspects
+    from rewind._verify_points(v_generation, array[v_stream_id], p_segments => true, p_guarded => false) p;
+  exception when others then
+    if not rewind._is_fold_error(sqlstate) then
+      raise;
+    end if;
+    select array_agg(distinct p.stream_id) into v_suspects
+    from rewind._verify_points(v_generation, array[v_stream_id], p_segments => true, p_guarded => true) p;
+  end;
   if v_suspects is not null then
     return query
     select p_perspective, s.stream_key, p.problem, p.expected, p.actual, p.applied_version
-    from rewind._verify_points(v_generation, v_suspects, false) p
+    from rewind._verify_points(v_generation, v_suspects, p_segments => false, p_guarded => true) p
     left join rewind.streams s on s.stream_id = p.stream_id
     order by s.stream_key, p.problem;
   end if;
