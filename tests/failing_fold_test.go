@@ -64,7 +64,7 @@ func TestFailingFoldBesideLateStreams(t *testing.T) {
 	w.append("deep", testEvent{at: 10, v: 8})
 	w.append("shallow", testEvent{at: 10, v: 9})
 	w.apply()
-	for stream, status := range map[string]int{"bad": 4, "deep": 34, "shallow": 2} {
+	for stream, status := range map[string]int32{"bad": 4, "deep": 32, "shallow": 2} {
 		if c := w.cursor(stream); c.Status != status {
 			t.Errorf("%s: status %d, want %d", stream, c.Status, status)
 		}
