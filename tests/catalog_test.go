@@ -51,7 +51,9 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// PL/pgSQL is hardly checked when a function is created. What dynamic SQL brings back can't be known without running it.
+// PL/pgSQL is hardly checked when a function is created. What dynamic SQL brings back can't be known without running it. Labels of volatility
+// are ours where they say more than those of what is called: an error's text is no result, convert_to is stable for no reason that counts
+// here, and whether a server is a standby doesn't change within a statement.
 func TestPlpgsqlCheck(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)
@@ -68,7 +70,9 @@ func TestPlpgsqlCheck(t *testing.T) {
 		left join pg_trigger g on g.tgfoid = p.oid
 		cross join lateral plpgsql_check_function_tb(p.oid, coalesce(g.tgrelid, 0)) c
 		where p.pronamespace = 'rewind'::regnamespace
-		  and c.message <> 'cannot determinate a result of dynamic SQL'`) {
+		  and c.message <> 'cannot determinate a result of dynamic SQL'
+		  and not (c.message like 'routine is marked as %, but expression is %'
+		    and (c.statement = 'RAISE' or p.proname in ('event_id', 'stream_id', '_feed_ranges')))`) {
 		t.Error(problem)
 	}
 }

@@ -1,7 +1,7 @@
 -- The RFC 6902 operations that turn one JSON value into another, each with the old value as "old" where there was one. Objects and
 -- arrays are compared member by member (arrays by position); SQL NULL stands for "nothing there".
 create or replace function rewind._json_patch(p_old jsonb, p_new jsonb, p_path text default '') returns jsonb
-  language plpgsql immutable parallel safe security invoker
+  language plpgsql stable parallel safe security invoker
   set search_path = pg_catalog, pg_temp
 as $function$
 declare
