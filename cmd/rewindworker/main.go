@@ -41,6 +41,7 @@ type commands struct {
 	Quarantine  quarantineCmd  `cmd:"" help:"Decide about events that are too far in the future or too old."`
 	Options     optionsCmd     `cmd:"" help:"Show and set options."`
 	Doctor      doctorCmd      `cmd:"" help:"Look for what needs a person."`
+	Bench       benchCmd       `cmd:"" help:"Measure what this server does, beside baselines."`
 	Feed        feedCmd        `cmd:"" help:"Read and trim the change feed of a tree."`
 	NewEpoch    newEpochCmd    `cmd:"" name:"new-epoch" help:"Refuse the feed cursors of before, after a restore or a clone."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`

@@ -1,0 +1,178 @@
+// Package bench measures Rewind: each thing beside its baseline, in turns, in databases that it makes and drops.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Config of a run.
+type Config struct {
+	// URL of any database of the server, as a user who may create databases. The database itself is only connected to.
+	URL string
+	// Only these scenarios, by their names or those of their results. Default: all that don't have to be named.
+	Only []string
+	// Scale is the name of one of the scales. Default: small.
+	Scale string
+	// Progress is told what is done next.
+	Progress func(Progress)
+}
+
+// Progress is where a run is.
+type Progress struct {
+	Scenario string
+	Nth, Of  int    // scenario
+	Doing    string // what of it
+}
+
+// Report is what a run found.
+type Report struct {
+	Scale   string   `json:"scale"`
+	Server  Server   `json:"server"`
+	Results []Result `json:"results"`
+}
+
+// scenario measures one thing, or several that belong together. A new one is a function and an entry in scenarios.
+type scenario struct {
+	name string
+	// results are the names of what it brings, if it isn't one result of the same name.
+	results []string
+	// database is the name of the database that it shares with its neighbours of the same name in the list.
+	database string
+	// onDemand ones run only when they are named.
+	onDemand bool
+	measure  func(ctx context.Context, e *env) ([]Result, error)
+}
+
+// scenarios in the order in which they run.
+var scenarios = []scenario{
+	{name: "append_single", database: "append", measure: appendSingle},
+	{name: "append_batch", database: "append", measure: appendBatch},
+	{name: "append_batch_wide", database: "append", measure: appendBatchWide},
+	{name: "live_sql", results: []string{"live_sql", "live_sql_cold"}, database: "live", measure: liveSQL},
+	{name: "feed", database: "live", measure: feedGo},
+	{name: "feed_sql", database: "live", measure: feedSQL},
+	{name: "live_sql_short", results: []string{"live_sql_short", "live_sql_short_cold"}, database: "short", measure: liveSQLShort},
+}
+
+// Names returns the names of all scenarios.
+func Names() []string {
+	names := make([]string, len(scenarios))
+	for i, s := range scenarios {
+		names[i] = s.name
+	}
+	return names
+}
+
+// ResultNames returns the names of the results of all scenarios.
+func ResultNames() []string {
+	var names []string
+	for _, s := range scenarios {
+		names = append(names, s.resultNames()...)
+	}
+	return names
+}
+
+// resultNames are the names of what a scenario brings.
+func (s scenario) resultNames() []string {
+	if s.results == nil {
+		return []string{s.name}
+	}
+	return s.results
+}
+
+// Check tells whether a run of this configuration can begin.
+func (c Config) Check() error {
+	if _, err := scaleOf(c.Scale); err != nil {
+		return err
+	}
+	_, err := c.selected()
+	return err
+}
+
+func (c Config) selected() ([]scenario, error) {
+	chosen := map[string]bool{}
+	var picked []scenario
+	for _, s := range scenarios {
+		pick := len(c.Only) == 0 && !s.onDemand
+		for _, name := range c.Only {
+			if name == s.name || slices.Contains(s.resultNames(), name) {
+				pick, chosen[name] = true, true
+			}
+		}
+		if pick {
+			picked = append(picked, s)
+		}
+	}
+	for _, name := range c.Only {
+		if !chosen[name] {
+			return nil, fmt.Errorf("there is no scenario %q; there are %s", name, strings.Join(Names(), ", "))
+		}
+	}
+	return picked, nil
+}
+
+// wants tells whether a result of a scenario was asked for.
+func (c Config) wants(s scenario, result string) bool {
+	return len(c.Only) == 0 || slices.Contains(c.Only, s.name) || slices.Contains(c.Only, result)
+}
+
+// Run measures. What it found before an error, or before ctx ended, is in the report too.
+func Run(ctx context.Context, config Config) (report Report, err error) {
+	scale, err := scaleOf(config.Scale)
+	if err != nil {
+		return report, err
+	}
+	picked, err := config.selected()
+	if err != nil {
+		return report, err
+	}
+	report.Scale, report.Results = scale.name, []Result{}
+	server, err := openServer(ctx, config.URL)
+	if err != nil {
+		return report, err
+	}
+	report.Server = server.Server
+
+	var e *env
+	database := ""
+	defer func() {
+		if e != nil {
+			err = errors.Join(err, e.close(ctx))
+		}
+	}()
+	for i, s := range picked {
+		doing := func(what string) {
+			if config.Progress != nil {
+				config.Progress(Progress{Scenario: s.name, Nth: i + 1, Of: len(picked), Doing: what})
+			}
+		}
+		doing("preparing")
+		if e != nil && database != s.database {
+			err := e.close(ctx)
+			if e = nil; err != nil {
+				return report, err
+			}
+		}
+		if e == nil {
+			if e, err = server.newEnv(ctx, scale); err != nil {
+				return report, err
+			}
+			database = s.database
+		}
+		e.doing = doing
+		results, err := s.measure(ctx, e)
+		if err != nil {
+			return report, fmt.Errorf("%s: %w", s.name, err)
+		}
+		for _, r := range results {
+			if config.wants(s, r.Name) {
+				report.Results = append(report.Results, r)
+			}
+		}
+	}
+	return report, nil
+}

@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/rewindpg/rewind"
+)
+
+const copyText = "COPY of the same columns, binary"
+
+func feedGo(ctx context.Context, e *env) ([]Result, error) {
+	return e.compareFeed(ctx, "feed", func(ctx context.Context, tree string) (int, error) {
+		n := 0
+		for _, err := range rewind.Subscribe(ctx, e.pool, tree, rewind.Initial) {
+			if err != nil {
+				return n, err
+			}
+			n++
+		}
+		return n, nil
+	})
+}
+
+// feedSQL reads page by page, as a client in any language does.
+func feedSQL(ctx context.Context, e *env) ([]Result, error) {
+	return e.compareFeed(ctx, "feed_sql", func(ctx context.Context, tree string) (n int, err error) {
+		var cursor json.RawMessage
+		for {
+			rows, err := e.pool.Query(ctx, `select * from rewind.read_feed($1, $2)`, tree, cursor)
+			if err != nil {
+				return n, err
+			}
+			last := len(rows.FieldDescriptions()) - 1
+			read := 0
+			for rows.Next() {
+				read++
+				if values := rows.RawValues(); values[last] != nil {
+					cursor = slices.Clone(values[last]) // text: pgx reads jsonb so
+				}
+			}
+			rows.Close()
+			if err := rows.Err(); err != nil {
+				return n, err
+			}
+			if read == 0 {
+				return n, nil
+			}
+			n += read
+		}
+	})
+}
+
+// compareFeed compares reading all of a tree's feed with a COPY of the same columns, in no order.
+func (e *env) compareFeed(ctx context.Context, name string, read func(ctx context.Context, tree string) (int, error)) ([]Result, error) {
+	tree, err := e.filled(ctx, logShape{e.scale.events, longEach})
+	if err != nil {
+		return nil, err
+	}
+	rate := func(read func(ctx context.Context, tree string) (int, error)) measurement {
+		return func(ctx context.Context) (float64, error) {
+			begin := time.Now()
+			n, err := read(ctx, tree)
+			if err == nil && n != e.scale.events {
+				err = fmt.Errorf("%d records read of %d", n, e.scale.events)
+			}
+			return float64(n) / time.Since(begin).Seconds(), err
+		}
+	}
+	values, baselines, err := e.compare(ctx, e.scale.longRounds, rate(read), rate(e.copyLog))
+	if err != nil {
+		return nil, err
+	}
+	return []Result{beside(name, "records/s", copyText, values, baselines)}, nil
+}
+
+// copyLog copies a tree's records to nowhere.
+func (e *env) copyLog(ctx context.Context, tree string) (int, error) {
+	conn, err := e.pool.Acquire(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Release()
+	var id int
+	if err := conn.QueryRow(ctx, `select tree_id from rewind.trees where tree_name = $1`, tree).Scan(&id); err != nil {
+		return 0, err
+	}
+	tag, err := conn.Conn().PgConn().CopyTo(ctx, io.Discard, fmt.Sprintf(`
+		copy (
+		  select wal_partition, wal_offset, hlc, stream_id, stream_version, event_id, kind, mode, event_type, payload, metadata, delta, end_key,
+		    origin_cluster, origin_hlc, appended_at
+		  from rewind.wal
+		  where tree_id = %d
+		) to stdout (format binary)`, id))
+	return int(tag.RowsAffected()), err
+}

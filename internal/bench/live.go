@@ -1,0 +1,153 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	liveLimit = 5000 // records of a batch: a worker's default
+	longEach  = 100  // events of a stream
+	shortEach = 5
+)
+
+const aggregateText = "bare aggregate"
+
+func liveSQL(ctx context.Context, e *env) ([]Result, error) {
+	return liveColdAndAnalysed(ctx, e, "live_sql", logShape{e.scale.events, longEach})
+}
+
+func liveSQLShort(ctx context.Context, e *env) ([]Result, error) {
+	return liveColdAndAnalysed(ctx, e, "live_sql_short", logShape{e.scale.events, shortEach})
+}
+
+// liveColdAndAnalysed measures the live path of a SQL perspective from an empty model on, in one session, on a log that was never analysed
+// and then on one that was vacuumed and analysed.
+func liveColdAndAnalysed(ctx context.Context, e *env, name string, shape logShape) ([]Result, error) {
+	const autovacuum = `alter table rewind.wal set (autovacuum_enabled = %[1]s); alter table rewind.streams set (autovacuum_enabled = %[1]s)`
+	if err := e.exec(ctx, fmt.Sprintf(autovacuum, "off")); err != nil {
+		return nil, err
+	}
+	tree, err := e.filled(ctx, shape)
+	if err != nil {
+		return nil, err
+	}
+	cold, err := e.compareLive(ctx, name+"_cold", tree, shape.events)
+	if err != nil {
+		return nil, err
+	}
+	e.doing("analysing")
+	for _, statement := range []string{fmt.Sprintf(autovacuum, "on"), `vacuum analyze rewind.wal`, `vacuum analyze rewind.streams`} {
+		if err := e.exec(ctx, statement); err != nil {
+			return nil, err
+		}
+	}
+	analysed, err := e.compareLive(ctx, name, tree, shape.events)
+	return []Result{analysed, cold}, err
+}
+
+// compareLive compares the live path with the bare aggregate over the same events.
+func (e *env) compareLive(ctx context.Context, name, tree string, events int) (Result, error) {
+	fold, err := e.newPerspective(ctx, tree, "bench.sum_up", "{}")
+	if err != nil {
+		return Result{}, err
+	}
+	values, baselines, err := e.compare(ctx, e.scale.longRounds,
+		func(ctx context.Context) (float64, error) {
+			p, err := e.newPerspective(ctx, tree, "bench.sum_up", "{}")
+			if err != nil {
+				return 0, err
+			}
+			took, err := e.applyAll(ctx, p)
+			if err != nil {
+				return 0, err
+			}
+			return float64(events) / took.Seconds(), p.drop(ctx, e)
+		},
+		func(ctx context.Context) (float64, error) {
+			took, err := e.aggregate(ctx, tree, fold)
+			return float64(events) / took.Seconds(), err
+		})
+	if err != nil {
+		return Result{}, err
+	}
+	return beside(name, "events/s", aggregateText, values, baselines), fold.drop(ctx, e)
+}
+
+// perspective is one in SQL.
+type perspective struct {
+	name         string
+	generationID int
+}
+
+func (e *env) newPerspective(ctx context.Context, tree, apply, options string) (perspective, error) {
+	p := perspective{name: e.fresh("perspective")}
+	err := e.pool.QueryRow(ctx, `
+		select (rewind.create_perspective($1, $2, ($3 || '(jsonb, rewind.event)')::regprocedure, p_options => $4)).active_generation`,
+		p.name, tree, apply, options).Scan(&p.generationID)
+	return p, err
+}
+
+func (p perspective) drop(ctx context.Context, e *env) error {
+	return e.exec(ctx, `select rewind.drop_perspective($1)`, p.name)
+}
+
+// applyAll runs the live path of a perspective to the end of the log, in one session, and returns how long that took.
+func (e *env) applyAll(ctx context.Context, p perspective) (time.Duration, error) {
+	conn, err := e.session(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	rows, err := conn.Query(ctx, `
+		select wal_partition from rewind.perspective_partitions where generation_id = $1 order by wal_partition`, p.generationID)
+	if err != nil {
+		return 0, err
+	}
+	partitions, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	if err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	for _, partition := range partitions {
+		for next, head := int64(0), int64(1); next < head; {
+			err := conn.QueryRow(ctx, `select next_offset, head_offset from rewind.apply_perspective_batch($1, $2, $3)`,
+				p.name, partition, liveLimit).Scan(&next, &head)
+			if err != nil {
+				return 0, fmt.Errorf("apply a batch: %w", err)
+			}
+		}
+	}
+	return time.Since(begin), nil
+}
+
+// aggregate runs the fold of a perspective as a bare aggregate over a tree's events and returns how long that took: on one core, as the
+// live path of a session has, and without streams' names, which this fold doesn't look at.
+func (e *env) aggregate(ctx context.Context, tree string, p perspective) (time.Duration, error) {
+	conn, err := e.session(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.Exec(ctx, `set max_parallel_workers_per_gather = 0; set jit = off`); err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	var streams, models int
+	err = conn.QueryRow(ctx, fmt.Sprintf(`
+		select count(*), count(model)
+		from (
+		  select w.stream_id,
+		    rewind_gen.fold_%d(null, w.stream_id, '', '', w.event_id, w.event_type, w.payload, w.metadata order by w.event_id) as model
+		  from rewind.wal w
+		  where w.tree_id = (select tree_id from rewind.trees where tree_name = $1) and w.kind = 6
+		  group by w.stream_id
+		) f`, p.generationID), tree).Scan(&streams, &models)
+	if err == nil && streams != models {
+		err = fmt.Errorf("%d models of %d streams", models, streams)
+	}
+	return time.Since(begin), err
+}

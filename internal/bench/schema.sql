@@ -1,0 +1,38 @@
+-- What the measurements need in their database.
+create schema bench;
+
+-- A fold as people write them, cheap enough to show what comes on top of it.
+create function bench.sum_up(model jsonb, event rewind.event) returns jsonb
+  language plpgsql immutable parallel safe
+as $function$
+begin
+  return jsonb_build_object(
+    'events', coalesce((model -> 'events')::int, 0) + 1,
+    'amount', coalesce((model -> 'amount')::int, 0) + (event.payload -> 'amount')::int,
+    'state', event.event_type);
+end
+$function$;
+
+create function bench.payload(n int) returns jsonb
+  language sql immutable parallel safe
+  return jsonb_build_object('amount', n % 1000, 'currency', 'EUR', 'customer', 'customer-' || n % 10000, 'note', 'left at the door');
+
+-- Event ids a millisecond apart: the nth thing that happened.
+create function bench.event_id(n int) returns uuid
+  language sql immutable parallel safe
+  return ('019' || lpad(to_hex(n::bigint + 2684354560), 9, '0') || '7000' || '8000000000000000')::uuid;
+
+-- Appends the events p_from to p_to of a log whose events go round its streams.
+create function bench.append_round(p_tree text, p_streams int, p_from int, p_to int) returns void
+  language sql
+as $function$
+  select from (
+    select array_agg('stream-' || n % p_streams order by n) as streams, array_agg(bench.event_id(n) order by n) as event_ids,
+      array_agg((array['placed', 'paid', 'shipped', 'delivered'])[1 + n % 4] order by n) as types,
+      array_agg(bench.payload(n) order by n) as payloads
+    from generate_series(p_from, p_to) n
+  ) e
+  cross join lateral (
+    select count(*) from rewind.append_batch(p_tree, e.streams, e.event_ids, e.types, e.payloads)
+  ) a;
+$function$;
