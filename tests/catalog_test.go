@@ -26,10 +26,11 @@ var catalogRules = map[string]string{
 	"is_not_for_public": `
 		select oid::regprocedure::text from pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))) acl
 		where pronamespace = 'rewind'::regnamespace and acl.grantee = 0`,
-	// Every role may call them.
-	"internal_runs_with_the_callers_rights": `
-		select oid::regprocedure::text from pg_proc
-		where pronamespace = 'rewind'::regnamespace and starts_with(proname, '_') and prosecdef`,
+	// Every role may call internals that run with its own rights; of the others only those that fold or administer.
+	"internal_with_the_owners_rights_is_not_for_all": `
+		select oid::regprocedure::text from pg_proc, aclexplode(proacl) acl
+		where pronamespace = 'rewind'::regnamespace and starts_with(proname, '_') and prosecdef
+		  and acl.grantee = any (array['rewind_reader', 'rewind_writer']::regrole[])`,
 	"is_for_some_role": `
 		select oid::regprocedure::text from pg_proc
 		where pronamespace = 'rewind'::regnamespace and not starts_with(proname, '_')

@@ -3,8 +3,10 @@ package tests
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rewindpg/rewind/internal/testdb"
@@ -54,6 +56,49 @@ func TestPrivileges(t *testing.T) {
 				case !allowed && !denied:
 					t.Errorf("%s is not denied: %v", statement, err)
 				}
+			}
+		})
+	}
+}
+
+// Whoever may create perspectives is not the owner: functions that come from them run with their own rights.
+func TestAdminIsNotOwner(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	w.exec(`
+		create function app.tell(model jsonb, event rewind.event) returns jsonb language plpgsql immutable as
+			'begin raise exception ''it ran as %'', current_user using errcode = ''42501''; end';
+		grant usage, create on schema app to rewind_admin`)
+	tx := begin(t, w.pool, pgx.TxOptions{})
+	if _, err := tx.Exec(t.Context(), `set local role rewind_admin`); err != nil {
+		t.Fatal(err)
+	}
+	for statement, want := range map[string]string{
+		`select from rewind.create_perspective('told', 't', 'app.tell(jsonb, rewind.event)')`:                                "42P13: it ran as rewind_admin",
+		`select from rewind.create_perspective('another', 't', 'app.chain(jsonb, rewind.event)')`:                            "",
+		`create trigger mine before insert on rewind.wal for each row execute function suppress_redundant_updates_trigger()`: "42501: permission denied",
+	} {
+		t.Run(statement, func(t *testing.T) {
+			savepoint, err := tx.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := savepoint.Rollback(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}()
+			got := ""
+			if _, err := savepoint.Exec(t.Context(), statement); err != nil {
+				var pgErr *pgconn.PgError
+				if !errors.As(err, &pgErr) {
+					t.Fatal(err)
+				}
+				got = pgErr.Code + ": " + pgErr.Message
+			}
+			code, message, _ := strings.Cut(want, ": ")
+			if !strings.HasPrefix(got, code) || !strings.Contains(got, message) || (want == "") != (got == "") {
+				t.Errorf("got %q, want %q", got, want)
 			}
 		})
 	}

@@ -1,5 +1,6 @@
 -- Creates a perspective that folds in SQL, with its lens view. Calling it again with the same definition changes nothing.
--- It starts at the beginning of the log. DDL is done: run it as the schema's owner or a member of rewind_admin.
+-- It starts at the beginning of the log. The function is tried here, with the caller's rights, and what it takes is then made with the
+-- owner's (_define_perspective): for the schema's owner and members of rewind_admin.
 -- Errors: 42P13 unsuitable function, RW005 unknown tree, RW007 another definition, RW010 the tree was trimmed, 22023.
 create or replace function rewind.create_perspective(
   p_name text,
@@ -10,7 +11,7 @@ create or replace function rewind.create_perspective(
   p_version int default 1,
   p_options jsonb default '{}'
 ) returns setof rewind.perspectives
-  language plpgsql volatile parallel unsafe security definer
+  language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
 as $function$
 begin
@@ -18,7 +19,7 @@ begin
     raise exception 'initial must be a model: an apply function never gets null' using errcode = '22023';
   end if;
   perform rewind._check_apply(p_apply, p_initial);
-  return query select * from rewind._put_perspective(p_name, p_tree, p_apply::text, p_event_types, p_initial, p_version, p_options);
+  return query select * from rewind._define_perspective(p_name, p_tree, p_apply, p_event_types, p_initial, p_version, p_options);
 end
 $function$;
 

@@ -14,7 +14,7 @@ declare
     'prune_history', 'publish_system_event', 'register_perspective', 'release_perspective_stream_lock', 'renew_perspective_stream_lock', 'request_perspective_rewind',
     'retry_perspective_stream', 'store_perspective_events'];
   v_admin constant text[] := v_writer || v_worker || array[
-    'create_perspective', 'create_tree', 'drop_perspective', 'drop_quarantined_event', 'pause_perspective', 'prune_perspective_snapshots',
+    '_define_perspective', 'create_perspective', 'create_tree', 'drop_perspective', 'drop_quarantined_event', 'pause_perspective', 'prune_perspective_snapshots',
     'release_quarantined_event', 'repartition_tree', 'repoint_tree', 'reset_perspective_cursor', 'resume_perspective', 'set_options', 'skip_perspective_event', 'trim_tree'];
   v_routines text[];
   v_role text;
@@ -29,12 +29,13 @@ begin
     execute format('revoke all on all tables in schema rewind from %I', v_role);
     execute format('grant usage on schema rewind to %I', v_role);
 
-    -- Internals are called by functions that run with the caller's rights, and do nothing that these rights don't allow.
+    -- Internals are called by functions that run with the caller's rights, and do nothing that these rights don't allow; those that run
+    -- with the owner's stand in the lists.
     select array_agg(p.oid::regprocedure::text)
       into v_routines
       from pg_catalog.pg_proc p
      where p.pronamespace = 'rewind'::regnamespace
-       and (p.proname = any (v_routines) or starts_with(p.proname, '_'));
+       and (p.proname = any (v_routines) or (starts_with(p.proname, '_') and not p.prosecdef));
     if v_routines is not null then
       execute format('grant execute on routine %s to %I', array_to_string(v_routines, ', '), v_role);
     end if;
@@ -51,7 +52,8 @@ begin
     end if;
     if v_role = 'rewind_admin' then
       grant usage on schema rewind_gen, lens to rewind_admin;
-      grant all on all tables in schema rewind to rewind_admin;
+      -- Not triggers: a trigger's function runs with the rights of whoever writes, as the functions that append do with the owner's.
+      grant select, insert, update, delete on all tables in schema rewind to rewind_admin;
       grant all on all sequences in schema rewind to rewind_admin;
     end if;
   end loop;
