@@ -39,6 +39,7 @@ var optionTests = map[string]string{
 	"skew_policy":                     "TestQuarantine",
 	"lateness_horizon":                "TestGuardsRefuse",
 	"history_retention":               "TestPruneHistory",
+	"system_retention":                "TestSystemRetention",
 	"startup_scan_enabled":            "TestStartupScan",
 	"startup_rewind_mode":             "TestStartupScan",
 	"max_concurrent_rewinds":          "TestMaxConcurrentRewinds",

@@ -13,7 +13,7 @@ func TestOptionValuesThatNobodyCanUse(t *testing.T) {
 	} {
 		wantCode(t, w.pool, "22023", `select rewind.set_options($1::text::jsonb, 'p')`, options)
 	}
-	for _, option := range []string{"max_clock_skew", "lateness_horizon", "history_retention"} {
+	for _, option := range []string{"max_clock_skew", "lateness_horizon", "history_retention", "system_retention"} {
 		wantCode(t, w.pool, "22023", `select rewind.set_options(jsonb_build_object($1::text, '876001h'))`, option)
 		w.exec(`select rewind.set_options(jsonb_build_object($1::text, '876000h'))`, option)
 	}

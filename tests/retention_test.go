@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/rewindpg/rewind/internal/testdb"
 	"github.com/rewindpg/rewind/worker"
 )
@@ -127,4 +129,56 @@ func TestPruneHistory(t *testing.T) {
 			t.Errorf("left %v", w.left())
 		}
 	})
+}
+
+func TestSystemRetention(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	testdb.SetClock(t, w.pool, time.UnixMilli(1_700_000_000_000))
+	for range 3 {
+		w.exec(`select from rewind.publish_system_event('Told', 'p', '{}')`)
+		w.exec(`select from rewind.publish_system_event('Told', 't', '{}')`)
+		testdb.Advance(t, w.pool, 240*time.Hour)
+	}
+	// prune is done by a role that may not touch the log.
+	prune := func(limit, wantDeleted, wantLeft int64) {
+		t.Helper()
+		tx := begin(t, w.pool, pgx.TxOptions{})
+		if _, err := tx.Exec(t.Context(), `set local role rewind_worker`); err != nil {
+			t.Fatal(err)
+		}
+		deleted := queryOne[int64](t, tx, `select rewind.prune_history($1)`, limit)
+		commit(t, tx)
+		if types, _ := w.systemEvents(); deleted != wantDeleted || int64(len(types)) != wantLeft {
+			t.Errorf("%d deleted, %d left, want %d and %d", deleted, len(types), wantDeleted, wantLeft)
+		}
+	}
+	retain := func(retention string) {
+		t.Helper()
+		w.exec(`select rewind.set_options(jsonb_build_object('system_retention', $1::text))`, retention)
+	}
+
+	prune(1000, 0, 6)
+	testdb.Advance(t, w.pool, time.Hour)
+	w.exec(`select from rewind.create_perspective('reader', '$system', 'app.chain(jsonb, rewind.event)')`)
+	prune(1000, 0, 6)
+	w.exec(`select from rewind.drop_perspective('reader')`)
+	w.exec(`select from rewind.create_feed_consumer('audit', '$system', null, '{"lease": "1000h"}')`)
+	prune(1000, 0, 6)
+	w.exec(`select rewind.advance_feed_consumer('audit', rewind.claim_feed_consumer('audit', 'me'),
+	  rewind.feed_cursor_at('$system', p_hlc => (select hlc from rewind.wal where tree_id = 1 and wal_offset = 1)))`)
+	prune(1000, 1, 5)
+
+	w.exec(`select rewind.drop_feed_consumer('audit')`)
+	prune(1000, 1, 4)
+	prune(1000, 0, 4)
+	retain("300h")
+	prune(1, 1, 3)
+	prune(1, 1, 2)
+	prune(1, 0, 2)
+	retain("0s")
+	prune(1000, 0, 2) // the last one of each stream stays
+	w.exec(`select from rewind.publish_system_event('Told', 'p', '{}')`)
+	testdb.Advance(t, w.pool, time.Hour)
+	prune(1000, 1, 2)
 }

@@ -7,7 +7,8 @@ as $function$
 declare
   v_of_tree constant text[] := array['max_clock_skew', 'skew_policy', 'lateness_horizon'];
   v_of_installation constant text[] := array[
-    'history_retention', 'startup_scan_enabled', 'startup_rewind_mode', 'max_concurrent_rewinds', 'spans_enabled', 'log_level'];
+    'history_retention', 'system_retention', 'startup_scan_enabled', 'startup_rewind_mode', 'max_concurrent_rewinds', 'spans_enabled',
+    'log_level'];
   -- What interval and Go's time.ParseDuration both read.
   v_duration constant text := '^(?=.)(\d{1,9}(\.\d+)?h)?(\d{1,9}(\.\d+)?m)?(\d{1,9}(\.\d+)?s)?(\d{1,9}(\.\d+)?ms)?(\d{1,9}(\.\d+)?us)?$';
   v_key text;
@@ -53,7 +54,7 @@ begin
           when v_key in ('stream_lock_timeout', 'stream_lock_keepalive_interval')
             and (v_value #>> '{}')::interval not between '1 millisecond' and '24 hours' then 'a duration from 1ms to 24h'
           -- Now plus or minus these must be a time.
-          when v_key in ('max_clock_skew', 'lateness_horizon', 'history_retention')
+          when v_key in ('max_clock_skew', 'lateness_horizon', 'history_retention', 'system_retention')
             and (v_value #>> '{}')::interval > '876000 hours' then 'a duration up to 876000h'
         end
     end;

@@ -24,6 +24,7 @@ create or replace function rewind._option_defaults() returns jsonb
     "skew_policy": "reject",
     "lateness_horizon": null,
     "history_retention": "720h",
+    "system_retention": "720h",
     "startup_scan_enabled": true,
     "startup_rewind_mode": "blocking",
     "max_concurrent_rewinds": 3,

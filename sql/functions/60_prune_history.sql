@@ -1,6 +1,7 @@
--- A piece of housekeeping: deletes rewinds from the history that ended longer than history_retention ago, and workers and stream locks
--- that have been dead for an hour; at most p_limit rewinds and locks in one call. While another session is at it, nothing is done.
--- Returns how many rows went; if they are as many as p_limit, there may be more to do.
+-- A piece of housekeeping: deletes rewinds from the history that ended longer than history_retention ago, system events that are older than
+-- system_retention, and workers and stream locks that have been dead for an hour; at most p_limit of each in one call. While another
+-- session is at it, nothing is done.
+-- Returns how many rows went; if they are p_limit or more, there may be more to do.
 -- Locks: nothing that anybody holds is waited for. Errors: 22023.
 create or replace function rewind.prune_history(p_limit int default 1000, p_options jsonb default '{}') returns bigint
   language plpgsql volatile parallel unsafe security invoker
@@ -45,8 +46,8 @@ begin
   )
   select (select count(*) from old_rewinds) + (select count(*) from dead_workers) + (select count(*) from dead_locks)
   into v_deleted;
-  return v_deleted;
+  return v_deleted + rewind._trim_system(p_limit);
 end
 $function$;
 
-comment on function rewind.prune_history(int, jsonb) is 'Deletes a piece of what is older than its retention: history of rewinds, dead workers and locks.';
+comment on function rewind.prune_history(int, jsonb) is 'Deletes a piece of what is older than its retention: history of rewinds, system events, dead workers and locks.';
