@@ -82,8 +82,8 @@ select * from rewind.complete_perspective_cursor_work(
 select * from rewind._read_go_batch(
   p_generation_id => @generation_id, p_partition => @partition, p_limit => @record_limit, p_max_bytes => @max_bytes);
 
--- name: SaveGoBatch :exec
-select rewind._save_go_batch(
+-- name: WriteGoBatch :one
+select rewind._write_go_batch(
   p_generation_id => @generation_id, p_partition => @partition, p_to_offset => @to_offset,
   p_stream_ids => (@stream_ids::text[])::uuid[], p_models => array_replace(@models::text[], '', null)::jsonb[],
   p_first_event_ids => (@first_event_ids::text[])::uuid[], p_last_event_ids => (@last_event_ids::text[])::uuid[], p_applied_versions => @applied_versions::bigint[],
@@ -96,7 +96,7 @@ select rewind._save_go_batch(
   p_snapshot_stream_ids => (@snapshot_stream_ids::text[])::uuid[], p_snapshot_event_ids => (@snapshot_event_ids::text[])::uuid[],
   p_snapshot_models => array_replace(@snapshot_models::text[], '', null)::jsonb[],
   p_snapshot_applied_versions => @snapshot_applied_versions::bigint[],
-  p_snapshot_events_applied => @snapshot_events_applied::bigint[]);
+  p_snapshot_events_applied => @snapshot_events_applied::bigint[])::jsonb as narrated;
 
 -- name: ReadReplay :many
 select * from rewind._read_replay(

@@ -69,7 +69,7 @@ func TestTerminatedSessions(t *testing.T) {
 	}{
 		{"sql_batch", "ApplyBatch", ``, "name: ApplyBatch", blocked},
 		{"go_batch", "", ``, "name: ReadGoBatch", idle},
-		{"go_batch_saving", "", `lock table rewind.perspective_partitions in share mode`, "name: SaveGoBatch", blocked},
+		{"go_batch_saving", "", `lock table rewind.perspective_partitions in share mode`, "name: WriteGoBatch", blocked},
 		{"claim", "", `lock table rewind.perspective_stream_locks in share mode`, "name: ClaimPerspectiveRewinds", blocked},
 		{"sql_replay", "ReplayPage", ``, "name: ReplayPage", blocked},
 		{"go_replay", "", ``, "name: ReadReplay", `true`},

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/rewindpg/rewind/worker"
 )
 
 // systemEvents are the types, stream keys and payloads in $system, in the order of their arrival.
@@ -136,6 +138,53 @@ func TestInlineRepairsAreNarratedOnRequest(t *testing.T) {
 		}
 		if narrate && (!cmp.Equal(types, []string{"PerspectiveRewindStarted p", "PerspectiveRewindCompleted p"}) || !cmp.Equal(history, []string{"full 3 1"})) {
 			t.Errorf("narrated %v, history %v", types, history)
+		}
+	}
+}
+
+// A worker logs narrated repairs as it logs rewinds, of perspectives in SQL and in Go.
+func TestNarratedRepairsAreLogged(t *testing.T) {
+	t.Parallel()
+	options := map[string]any{"inline_rewind_events": 256, "narrate_inline_rewinds": true}
+	w := newWorld(t, worldOptions{options: options})
+	var log entries
+	serve := func() {
+		t.Helper()
+		k := newWorker(t, w, worker.Config{Logger: log.logger()})
+		register(t, k, chainPerspective(options))
+		if err := k.RunUntilIdle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.append("s", testEvent{at: 10, v: 1}, testEvent{at: 20, v: 2})
+	serve()
+	if n := len(log.withID(52)) + len(log.withID(53)); n > 0 {
+		t.Errorf("%d entries of rewinds where nothing was late", n)
+	}
+	w.append("s", testEvent{at: 15, v: 3})
+	serve()
+
+	ids := texts(t, w.pool, `select event_id::text from rewind.read_stream('t', 's')`)
+	for id, want := range map[int64]map[string]any{
+		52: {"cursor_event_id": ids[2], "trigger_event_id": ids[1], "events_behind": int64(1)},
+		53: {"events_replayed": int64(3), "replay_source": "full"},
+	} {
+		found := log.withID(id)
+		perspectives := map[any]bool{}
+		for _, e := range found {
+			perspectives[e.attrs["perspective_name"]] = true
+			if _, ok := e.attrs["duration_ms"].(int64); ok != (id == 53) {
+				t.Errorf("log entry %d has a duration: %t", id, ok)
+			}
+			want["category"], want["stream_key"] = "PerspectiveWorker", "s"
+			for key, value := range want {
+				if e.attrs[key] != value {
+					t.Errorf("log entry %d: %s is %v, want %v", id, key, e.attrs[key], value)
+				}
+			}
+		}
+		if len(found) != 2 || !perspectives["p"] || !perspectives["g"] {
+			t.Errorf("%d log entries %d, of %v, want one of each perspective", len(found), id, perspectives)
 		}
 	}
 }

@@ -2,11 +2,13 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -51,6 +53,33 @@ func (r *runner) logNewFailures(ctx context.Context, item db.RewindWork, count i
 	for _, f := range failures {
 		r.perspectiveLog.Error("fold failed, will be tried again", streamAttrs(item.PerspectiveName, f.StreamID, f.StreamKey),
 			eventAttr("event_id", f.ErrorEventID), slog.String("error", f.Error))
+	}
+}
+
+// narratedRepair is a repair that a batch made and put on record.
+type narratedRepair struct {
+	StreamID       uuid.UUID  `json:"stream_id"`
+	StreamKey      string     `json:"stream_key"`
+	CursorEventID  *uuid.UUID `json:"cursor_event_id"`
+	TriggerEventID *uuid.UUID `json:"trigger_event_id"`
+	EventsBehind   int64      `json:"events_behind"`
+	EventsReplayed int64      `json:"events_replayed"`
+	ReplaySource   string     `json:"replay_source"`
+}
+
+// logNarrated logs repairs that a batch put on record as those of the rewind path are; they took no longer than their batch.
+func (r *runner) logNarrated(item db.RewindWork, narrated json.RawMessage, took time.Duration) {
+	var repairs []narratedRepair
+	if len(narrated) > 0 {
+		if err := json.Unmarshal(narrated, &repairs); err != nil {
+			r.perspectiveLog.Warn("repairs can't be named", slog.Any("error", err))
+			return
+		}
+	}
+	for _, p := range repairs {
+		log := r.perspectiveLog.With(streamAttrs(item.PerspectiveName, p.StreamID, p.StreamKey))
+		logRequired(log, p.CursorEventID, p.TriggerEventID, p.EventsBehind)
+		logCompleted(log, p.EventsReplayed, took, p.ReplaySource)
 	}
 }
 
@@ -106,7 +135,7 @@ func (r *runner) foldGoBatch(
 	result.RecordsRead = rows[0].ToOffset - rows[0].FromOffset
 	result.NextOffset, result.HeadOffset = rows[0].ToOffset, rows[0].HeadOffset
 
-	batch := db.SaveGoBatchParams{GenerationID: item.GenerationID, Partition: *item.WalPartition, ToOffset: rows[0].ToOffset}
+	batch := db.WriteGoBatchParams{GenerationID: item.GenerationID, Partition: *item.WalPartition, ToOffset: rows[0].ToOffset}
 	for len(rows) > 0 && rows[0].StreamID != nil {
 		n := 1
 		for n < len(rows) && *rows[n].StreamID == *rows[0].StreamID {
@@ -132,7 +161,7 @@ func (r *runner) foldGoBatch(
 	}
 	result.Streams, result.Failed = int64(len(batch.StreamIds)), int64(len(batch.FailedStreamIds))
 
-	err = r.query.SaveGoBatch(ctx, pipeline{sender: conn, after: []statement{{sql: commitStatement}}}, batch)
+	result.Narrated, err = r.query.WriteGoBatch(ctx, pipeline{sender: conn, after: []statement{{sql: commitStatement}}}, batch)
 	return result, err
 }
 
@@ -176,7 +205,7 @@ func (r *runner) logFailedFold(item db.RewindWork, event db.RewindBatchEvent, fa
 }
 
 // addFold adds what came of a stream's events to what will be saved.
-func addFold(batch *db.SaveGoBatchParams, rows []db.RewindBatchEvent, result folded) {
+func addFold(batch *db.WriteGoBatchParams, rows []db.RewindBatchEvent, result folded) {
 	first, last := rows[0], rows[len(rows)-1]
 	version := int64(0)
 	for _, row := range rows {
@@ -200,7 +229,7 @@ func addFold(batch *db.SaveGoBatchParams, rows []db.RewindBatchEvent, result fol
 	}
 }
 
-func addFailure(batch *db.SaveGoBatchParams, first db.RewindBatchEvent, failed *foldError) {
+func addFailure(batch *db.WriteGoBatchParams, first db.RewindBatchEvent, failed *foldError) {
 	batch.FailedStreamIds = append(batch.FailedStreamIds, first.StreamID.String())
 	batch.Errors = append(batch.Errors, failed.message)
 	batch.ErrorEventIds = append(batch.ErrorEventIds, failed.eventID.String())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -99,6 +100,16 @@ func (l *logLevels) apply(to ...category) {
 func streamAttrs(perspective string, streamID uuid.UUID, streamKey string) slog.Attr {
 	return slog.Group("",
 		slog.String("perspective_name", perspective), slog.String("stream_id", streamID.String()), slog.String("stream_key", streamKey))
+}
+
+func logRequired(log *slog.Logger, cursorEventID, triggerEventID *uuid.UUID, eventsBehind int64) {
+	log.Warn("rewind required", logID(logRewindRequired), eventAttr("cursor_event_id", cursorEventID),
+		eventAttr("trigger_event_id", triggerEventID), slog.Int64("events_behind", eventsBehind))
+}
+
+func logCompleted(log *slog.Logger, eventsReplayed int64, took time.Duration, source string) {
+	log.Warn("rewind completed", logID(logRewindCompleted), slog.Int64("events_replayed", eventsReplayed),
+		slog.Int64("duration_ms", took.Milliseconds()), slog.String("replay_source", source))
 }
 
 func logID(id int) slog.Attr { return slog.Int("log_id", id) }

@@ -105,8 +105,7 @@ func (p *repair) run(ctx context.Context) error {
 		return err
 	}
 	if p.flagged {
-		p.log.Warn("rewind required", logID(logRewindRequired), eventAttr("cursor_event_id", p.claimed.LastEventID),
-			eventAttr("trigger_event_id", p.claimed.TriggerEventID), slog.Int64("events_behind", p.claimed.EventsBehind))
+		logRequired(p.log, p.claimed.LastEventID, p.claimed.TriggerEventID, p.claimed.EventsBehind)
 		p.telemetry.eventsBehind.Record(ctx, p.claimed.EventsBehind, ofPerspective(p.claimed.PerspectiveName))
 	}
 	ctx, p.span = p.startSpan(ctx, p.claimed, p.flagged)
@@ -134,8 +133,7 @@ func (p *repair) report(ctx context.Context, result *replay) {
 		return
 	}
 	took := time.Since(p.started)
-	p.log.Warn("rewind completed", logID(logRewindCompleted), slog.Int64("events_replayed", result.folded),
-		slog.Int64("duration_ms", took.Milliseconds()), slog.String("replay_source", result.source))
+	logCompleted(p.log, result.folded, took, result.source)
 	p.span.completed(result.folded)
 	of := ofPerspective(p.claimed.PerspectiveName)
 	p.telemetry.duration.Record(ctx, milliseconds(took), of)

@@ -406,6 +406,7 @@ func (r *runner) startBatches(ctx context.Context) {
 		r.batches++
 		r.busy[at] = true
 		r.spawn(func() func() {
+			began := time.Now()
 			result, err := r.applyBatch(ctx, item, limit)
 			if limit == 1 && isOfItsFold(err) {
 				result.Failed, err = r.failRecord(ctx, item, err)
@@ -417,6 +418,7 @@ func (r *runner) startBatches(ctx context.Context) {
 					r.batchFailed(ctx, item, limit, err)
 					return
 				}
+				r.logNarrated(item, result.Narrated, time.Since(began))
 				r.batchApplied(ctx, item, result)
 			}
 		})

@@ -21,7 +21,7 @@ type RewindAppended struct {
 	WasNew        bool
 }
 
-// What a batch did, with the late streams that it repaired, and those of them that it restored from snapshots.
+// What a batch did, with the late streams that it repaired, those of them that it restored from snapshots, and the repairs that it put on record.
 type RewindAppliedBatch struct {
 	RecordsRead  int64
 	EventsFolded int64
@@ -32,6 +32,7 @@ type RewindAppliedBatch struct {
 	HeadOffset   int64
 	Repaired     int64
 	Restored     int64
+	Narrated     json.RawMessage
 }
 
 // An event of a batch to fold in Go, with what its stream starts from; stream_id null: a batch in which nothing is to be folded.
@@ -228,13 +229,14 @@ type RewindFold struct {
 	SnapshotEventsApplied   []int64
 }
 
-// What a step of a batch did: streams written, events folded, streams failed, late streams repaired, of those restored from snapshots.
+// What a step of a batch did: streams written, events folded, streams failed, late streams repaired, of those restored from snapshots; narrated: repairs that it put on record.
 type RewindFoldCount struct {
 	Streams  int64
 	Events   int64
 	Failed   int64
 	Repaired int64
 	Restored int64
+	Narrated json.RawMessage
 }
 
 // From where a late stream would be replayed: restore point (null: beginning), model there, events to fold.

@@ -39,7 +39,7 @@ func (q *Queries) AnnounceRewind(ctx context.Context, db DBTX, arg AnnounceRewin
 }
 
 const applyBatch = `-- name: ApplyBatch :one
-select records_read, events_folded, streams, late, failed, next_offset, head_offset, repaired, restored from rewind._apply_batch(p_generation_id => $1, p_partition => $2, p_limit => $3)
+select records_read, events_folded, streams, late, failed, next_offset, head_offset, repaired, restored, narrated from rewind._apply_batch(p_generation_id => $1, p_partition => $2, p_limit => $3)
 `
 
 type ApplyBatchParams struct {
@@ -61,6 +61,7 @@ func (q *Queries) ApplyBatch(ctx context.Context, db DBTX, arg ApplyBatchParams)
 		&i.HeadOffset,
 		&i.Repaired,
 		&i.Restored,
+		&i.Narrated,
 	)
 	return i, err
 }
@@ -752,74 +753,6 @@ func (q *Queries) ReplayPage(ctx context.Context, db DBTX, arg ReplayPageParams)
 	return i, err
 }
 
-const saveGoBatch = `-- name: SaveGoBatch :exec
-select rewind._save_go_batch(
-  p_generation_id => $1, p_partition => $2, p_to_offset => $3,
-  p_stream_ids => ($4::text[])::uuid[], p_models => array_replace($5::text[], '', null)::jsonb[],
-  p_first_event_ids => ($6::text[])::uuid[], p_last_event_ids => ($7::text[])::uuid[], p_applied_versions => $8::bigint[],
-  p_events_applied => $9::bigint[],
-  p_trigger_event_ids => array_replace($10::text[], '', null)::uuid[],
-  p_restore_event_ids => array_replace($11::text[], '', null)::uuid[],
-  p_events_folded => $12::bigint[],
-  p_failed_stream_ids => ($13::text[])::uuid[], p_errors => $14::text[], p_error_event_ids => ($15::text[])::uuid[],
-  p_failed_trigger_event_ids => array_replace($16::text[], '', null)::uuid[],
-  p_snapshot_stream_ids => ($17::text[])::uuid[], p_snapshot_event_ids => ($18::text[])::uuid[],
-  p_snapshot_models => array_replace($19::text[], '', null)::jsonb[],
-  p_snapshot_applied_versions => $20::bigint[],
-  p_snapshot_events_applied => $21::bigint[])
-`
-
-type SaveGoBatchParams struct {
-	GenerationID            int32
-	Partition               int32
-	ToOffset                int64
-	StreamIds               []string
-	Models                  []string
-	FirstEventIds           []string
-	LastEventIds            []string
-	AppliedVersions         []int64
-	EventsApplied           []int64
-	TriggerEventIds         []string
-	RestoreEventIds         []string
-	EventsFolded            []int64
-	FailedStreamIds         []string
-	Errors                  []string
-	ErrorEventIds           []string
-	FailedTriggerEventIds   []string
-	SnapshotStreamIds       []string
-	SnapshotEventIds        []string
-	SnapshotModels          []string
-	SnapshotAppliedVersions []int64
-	SnapshotEventsApplied   []int64
-}
-
-func (q *Queries) SaveGoBatch(ctx context.Context, db DBTX, arg SaveGoBatchParams) error {
-	_, err := db.Exec(ctx, saveGoBatch,
-		arg.GenerationID,
-		arg.Partition,
-		arg.ToOffset,
-		arg.StreamIds,
-		arg.Models,
-		arg.FirstEventIds,
-		arg.LastEventIds,
-		arg.AppliedVersions,
-		arg.EventsApplied,
-		arg.TriggerEventIds,
-		arg.RestoreEventIds,
-		arg.EventsFolded,
-		arg.FailedStreamIds,
-		arg.Errors,
-		arg.ErrorEventIds,
-		arg.FailedTriggerEventIds,
-		arg.SnapshotStreamIds,
-		arg.SnapshotEventIds,
-		arg.SnapshotModels,
-		arg.SnapshotAppliedVersions,
-		arg.SnapshotEventsApplied,
-	)
-	return err
-}
-
 const scanFlagged = `-- name: ScanFlagged :one
 select streams, perspectives, left_alone, scanned_at from rewind._scan_flagged(
   p_perspectives => $1::text[], p_go_perspectives => $2::jsonb, p_until => $3)
@@ -886,4 +819,74 @@ func (q *Queries) Wake(ctx context.Context, db DBTX, tree string) (bool, error) 
 	var woken bool
 	err := row.Scan(&woken)
 	return woken, err
+}
+
+const writeGoBatch = `-- name: WriteGoBatch :one
+select rewind._write_go_batch(
+  p_generation_id => $1, p_partition => $2, p_to_offset => $3,
+  p_stream_ids => ($4::text[])::uuid[], p_models => array_replace($5::text[], '', null)::jsonb[],
+  p_first_event_ids => ($6::text[])::uuid[], p_last_event_ids => ($7::text[])::uuid[], p_applied_versions => $8::bigint[],
+  p_events_applied => $9::bigint[],
+  p_trigger_event_ids => array_replace($10::text[], '', null)::uuid[],
+  p_restore_event_ids => array_replace($11::text[], '', null)::uuid[],
+  p_events_folded => $12::bigint[],
+  p_failed_stream_ids => ($13::text[])::uuid[], p_errors => $14::text[], p_error_event_ids => ($15::text[])::uuid[],
+  p_failed_trigger_event_ids => array_replace($16::text[], '', null)::uuid[],
+  p_snapshot_stream_ids => ($17::text[])::uuid[], p_snapshot_event_ids => ($18::text[])::uuid[],
+  p_snapshot_models => array_replace($19::text[], '', null)::jsonb[],
+  p_snapshot_applied_versions => $20::bigint[],
+  p_snapshot_events_applied => $21::bigint[])::jsonb as narrated
+`
+
+type WriteGoBatchParams struct {
+	GenerationID            int32
+	Partition               int32
+	ToOffset                int64
+	StreamIds               []string
+	Models                  []string
+	FirstEventIds           []string
+	LastEventIds            []string
+	AppliedVersions         []int64
+	EventsApplied           []int64
+	TriggerEventIds         []string
+	RestoreEventIds         []string
+	EventsFolded            []int64
+	FailedStreamIds         []string
+	Errors                  []string
+	ErrorEventIds           []string
+	FailedTriggerEventIds   []string
+	SnapshotStreamIds       []string
+	SnapshotEventIds        []string
+	SnapshotModels          []string
+	SnapshotAppliedVersions []int64
+	SnapshotEventsApplied   []int64
+}
+
+func (q *Queries) WriteGoBatch(ctx context.Context, db DBTX, arg WriteGoBatchParams) (json.RawMessage, error) {
+	row := db.QueryRow(ctx, writeGoBatch,
+		arg.GenerationID,
+		arg.Partition,
+		arg.ToOffset,
+		arg.StreamIds,
+		arg.Models,
+		arg.FirstEventIds,
+		arg.LastEventIds,
+		arg.AppliedVersions,
+		arg.EventsApplied,
+		arg.TriggerEventIds,
+		arg.RestoreEventIds,
+		arg.EventsFolded,
+		arg.FailedStreamIds,
+		arg.Errors,
+		arg.ErrorEventIds,
+		arg.FailedTriggerEventIds,
+		arg.SnapshotStreamIds,
+		arg.SnapshotEventIds,
+		arg.SnapshotModels,
+		arg.SnapshotAppliedVersions,
+		arg.SnapshotEventsApplied,
+	)
+	var narrated json.RawMessage
+	err := row.Scan(&narrated)
+	return narrated, err
 }

@@ -13,14 +13,15 @@ where false;
 comment on view rewind.batch_result is 'What a batch of the live path did; streams, late and failed count streams.';
 
 create or replace view rewind.fold_counts as
-select 0::bigint as streams, 0::bigint as events, 0::bigint as failed, 0::bigint as repaired, 0::bigint as restored
+select 0::bigint as streams, 0::bigint as events, 0::bigint as failed, 0::bigint as repaired, 0::bigint as restored, jsonb '[]' as narrated
 where false;
 comment on view rewind.fold_counts is
-  'What a step of a batch did: streams written, events folded, streams failed, late streams repaired, of those restored from snapshots.';
+  'What a step of a batch did: streams written, events folded, streams failed, late streams repaired, of those restored from snapshots; narrated: repairs that it put on record.';
 
 create or replace view rewind.applied_batch as
-select b.*, 0::bigint as repaired, 0::bigint as restored from rewind.batch_result b;
-comment on view rewind.applied_batch is 'What a batch did, with the late streams that it repaired, and those of them that it restored from snapshots.';
+select b.*, 0::bigint as repaired, 0::bigint as restored, jsonb '[]' as narrated from rewind.batch_result b;
+comment on view rewind.applied_batch is
+  'What a batch did, with the late streams that it repaired, those of them that it restored from snapshots, and the repairs that it put on record.';
 
 create or replace view rewind.folds as
 select

@@ -23,7 +23,7 @@ begin
   end if;
   if v_range.to_offset = v_range.from_offset then
     return query select 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint, v_range.to_offset, v_range.head_offset, 0::bigint,
-      0::bigint;
+      0::bigint, jsonb '[]';
     return;
   end if;
   v_options := rewind._perspective_options(v_generation.perspective_name);
@@ -38,7 +38,8 @@ begin
   where generation_id = v_generation.generation_id and wal_partition = p_partition;
 
   return query select v_range.to_offset - v_range.from_offset, v_counts.events, v_counts.streams, cardinality(v_late)::bigint,
-    v_counts.failed, v_range.to_offset, v_range.head_offset, v_counts.repaired, v_counts.restored;
+    v_counts.failed, v_range.to_offset, v_range.head_offset, v_counts.repaired, v_counts.restored,
+    coalesce(v_counts.narrated, '[]');
 end
 $function$;
 

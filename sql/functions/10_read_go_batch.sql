@@ -1,4 +1,4 @@
--- Reads the next batch of a Go perspective, and leaves it locked for _save_go_batch in the same transaction: claims the partition,
+-- Reads the next batch of a Go perspective, and leaves it locked for _write_go_batch in the same transaction: claims the partition,
 -- locks the batch's cursors, detects what is late and flags what is too deep; returns the events to fold, stream by stream in
 -- chronology, each stream's model on its first row. Shallow late streams come back from their restore points.
 -- No row if another session holds the partition. A worker that stops while it folds, or while it reads this result, holds the locks no

@@ -15,7 +15,7 @@ declare
 begin
   if cardinality(array_remove(p_folds.trigger_event_ids, null)) > 0 then
     if (p_options ->> 'narrate_inline_rewinds')::boolean then
-      perform rewind._narrate_repairs(p_generation, p_folds);
+      v_counts.narrated := rewind._record_repairs(p_generation, p_folds);
     end if;
     delete from rewind.perspective_snapshots n
     using unnest(p_folds.stream_ids, p_folds.trigger_event_ids) l (stream_id, trigger_event_id)

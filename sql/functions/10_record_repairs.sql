@@ -1,6 +1,6 @@
 -- Puts repairs that a batch made on record and publishes them, as the rewind path does with its own. Before their models are written:
--- the patches compare with what is there.
-create or replace function rewind._narrate_repairs(p_generation rewind.perspective_generations, p_folds rewind.folds) returns void
+-- the patches compare with what is there. Returns what a worker's log says of each.
+create or replace function rewind._record_repairs(p_generation rewind.perspective_generations, p_folds rewind.folds) returns jsonb
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
 as $function$
@@ -9,10 +9,11 @@ declare
   v_repair record;
   v_rewind rewind.perspective_rewinds;
   v_tree_name text;
+  v_narrated jsonb := jsonb '[]';
 begin
   select tree_name into v_tree_name from rewind.trees where tree_id = p_generation.tree_id;
   for v_repair in
-    select f.*, s.stream_key, c.model as old_model, b.events_behind
+    select f.*, s.stream_key, c.model as old_model, c.last_event_id as cursor_event_id, b.events_behind
     from unnest(p_folds.stream_ids, p_folds.models, p_folds.last_event_ids, p_folds.trigger_event_ids, p_folds.restore_event_ids,
       p_folds.events_folded) f (stream_id, model, last_event_id, trigger_event_id, restore_event_id, events_folded)
     join rewind.streams s on s.stream_id = f.stream_id
@@ -34,8 +35,12 @@ begin
       rewind._rewind_started(v_rewind.perspective_name, v_rewind.stream_id, v_rewind.stream_key, v_rewind.trigger_event_id,
         v_rewind.snapshot_event_id, v_now));
     perform rewind._narrate_rewind(v_rewind, v_repair.last_event_id, null);
+    v_narrated := v_narrated || jsonb_build_object('stream_id', v_repair.stream_id, 'stream_key', v_repair.stream_key,
+      'cursor_event_id', v_repair.cursor_event_id, 'trigger_event_id', v_repair.trigger_event_id, 'events_behind', v_repair.events_behind,
+      'events_replayed', v_repair.events_folded, 'replay_source', v_rewind.replay_source);
   end loop;
+  return v_narrated;
 end
 $function$;
 
-comment on function rewind._narrate_repairs(rewind.perspective_generations, rewind.folds) is 'Puts repairs that a batch made on record.';
+comment on function rewind._record_repairs(rewind.perspective_generations, rewind.folds) is 'Puts repairs that a batch made on record.';

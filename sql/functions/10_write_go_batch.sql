@@ -1,7 +1,7 @@
 -- Writes what a worker folded of a batch that _read_go_batch left locked in this transaction, and moves the position on.
 -- The arrays of folded streams are parallel, those of failed ones and of snapshots too; of a failed stream no snapshot may be among
--- them. Errors: RW020.
-create or replace function rewind._save_go_batch(
+-- them. Returns the repairs that were put on record. Errors: RW020.
+create or replace function rewind._write_go_batch(
   p_generation_id int,
   p_partition int,
   p_to_offset bigint,
@@ -23,16 +23,17 @@ create or replace function rewind._save_go_batch(
   p_snapshot_models jsonb[],
   p_snapshot_applied_versions bigint[],
   p_snapshot_events_applied bigint[]
-) returns void
+) returns jsonb
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
 as $function$
 declare
   v_generation rewind.perspective_generations;
+  v_counts rewind.fold_counts;
 begin
   perform rewind._require_read_committed();
   v_generation := rewind._writable_generation(p_generation_id);
-  perform rewind._store_folds(
+  v_counts := rewind._store_folds(
     v_generation, p_partition,
     row(p_stream_ids, p_models, p_first_event_ids, p_last_event_ids, p_applied_versions, p_events_applied,
       p_trigger_event_ids, p_restore_event_ids, p_events_folded, p_failed_stream_ids, p_errors, p_error_event_ids, p_failed_trigger_event_ids,
@@ -41,10 +42,11 @@ begin
   update rewind.perspective_partitions
   set next_offset = p_to_offset
   where generation_id = p_generation_id and wal_partition = p_partition and next_offset <= p_to_offset;
+  return coalesce(v_counts.narrated, '[]');
 end
 $function$;
 
-comment on function rewind._save_go_batch(
+comment on function rewind._write_go_batch(
   int, int, bigint, uuid[], jsonb[], uuid[], uuid[], bigint[], bigint[], uuid[], uuid[], bigint[], uuid[], text[], uuid[], uuid[],
   uuid[], uuid[], jsonb[], bigint[], bigint[]
 ) is 'Writes what a worker folded of a batch.';
