@@ -3,6 +3,7 @@ package rewind
 import (
 	"container/heap"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -18,8 +19,9 @@ import (
 
 const (
 	firstRecords = 256     // of the first read: the first record comes soon
-	maxRecords   = 4096    // of a later one
-	maxBytes     = 4 << 20 // of any one, but for records that are larger themselves
+	maxRecords   = 8192    // of a later one
+	maxInline    = 2 << 10 // bytes, as stored, of a record that comes with others; what is larger is kept out of the table's rows anyway
+	maxBytes     = 4 << 20 // of larger ones that are loaded at once, but for one that is larger itself
 	maxNames     = 1 << 14 // of streams that are kept in mind
 	maxStandby   = 200 * time.Millisecond
 )
@@ -65,6 +67,7 @@ func (r Record) Cursor() Cursor {
 // feed is a part of a tree's feed: from a cursor to the log's end as it was at some moment.
 type feed struct {
 	tree   string
+	treeID int32
 	epoch  uuid.UUID
 	filter feedFilter
 	lanes  []lane
@@ -74,10 +77,12 @@ type feed struct {
 // streamName is what people call a stream.
 type streamName struct{ tenant, key string }
 
-// entry is a record on its way into the merge. One that does not match the filter only says how far its partition was read.
+// entry is a record on its way into the merge. One that does not match the filter only says how far its partition was read. Of one with
+// deferred bytes, what it carries is loaded when its turn comes.
 type entry struct {
 	Record
-	matches bool
+	matches  bool
+	deferred int32
 }
 
 // lane is the part of a feed in one partition, and what was read of it ahead of the merge.
@@ -122,7 +127,7 @@ func capture(ctx context.Context, tx DBTX, tree string, from Cursor, filter feed
 			if r.FromHlc != nil {
 				l.after, l.hasAfter = *r.FromHlc, true
 			}
-			f.epoch = r.StoreEpoch
+			f.treeID, f.epoch = r.TreeID, r.StoreEpoch
 			f.lanes = append(f.lanes, l)
 			lags = lags || r.HeadOffset < r.FromOffset
 		}
@@ -142,14 +147,20 @@ func (f *feed) read(ctx context.Context, tx DBTX, yield func(Record, error) bool
 			yield(Record{}, wrap(err, fmt.Sprintf("read the feed of tree %q", f.tree)))
 			return false
 		}
-		for _, e := range f.merge() {
-			if err := ctx.Err(); err != nil {
+		records := f.merge()
+		for i, e := range records {
+			err := ctx.Err()
+			if err == nil && e.deferred > 0 {
+				err = f.load(ctx, tx, records[i:])
+			}
+			if err != nil {
 				yield(Record{}, wrap(err, fmt.Sprintf("read the feed of tree %q", f.tree)))
 				return false
 			}
 			if !yield(e.Record, nil) {
 				return false
 			}
+			*e = entry{} // may be large, and the page is still held
 		}
 	}
 	return true
@@ -159,8 +170,34 @@ func (f *feed) unfinished() bool {
 	return slices.ContainsFunc(f.lanes, func(l lane) bool { return l.offset < l.until })
 }
 
-// refill reads on in the lanes that have run empty or soon will, altogether about as many records as wanted: of each lane in proportion to
-// what the merge took of it since the last time.
+// load brings what deferred records carry, of as many of them as may be loaded at once.
+func (f *feed) load(ctx context.Context, tx DBTX, records []*entry) error {
+	params := db.LoadFeedRecordsParams{TreeID: f.treeID}
+	var loading []*entry
+	size := 0
+	for _, e := range records {
+		if e.deferred == 0 {
+			continue
+		}
+		if size += int(e.deferred); size > maxBytes && loading != nil {
+			break
+		}
+		loading = append(loading, e)
+		params.Partitions = append(params.Partitions, int32(e.Partition))
+		params.Offsets = append(params.Offsets, e.Offset)
+	}
+	contents, err := queries.LoadFeedRecords(ctx, tx, params)
+	if err != nil {
+		return err
+	}
+	for i, e := range loading {
+		e.Payload, e.Metadata, e.Delta, e.deferred = contents[i].Payload, contents[i].Metadata, contents[i].Delta, 0
+	}
+	return nil
+}
+
+// refill reads on in the lanes that have run empty or soon will, altogether about as many records as wanted: half of them evenly, half in
+// proportion to what the merge took of each lane since the last time, since a lane that was quiet may be the next to be busy.
 func (f *feed) refill(ctx context.Context, tx DBTX, wanted int) error {
 	var taken, unread int64
 	for i := range f.lanes {
@@ -179,7 +216,7 @@ func (f *feed) refill(ctx context.Context, tx DBTX, wanted int) error {
 		}
 		share := float64(wanted) / float64(unread)
 		if taken > 0 {
-			share = float64(wanted) * float64(l.offset-l.refilled) / float64(taken)
+			share = share/2 + float64(wanted)/2*float64(l.offset-l.refilled)/float64(taken)
 		}
 		size := int64(math.Ceil(share + 2*math.Sqrt(share) + 1))
 		l.refilled = l.offset
@@ -188,21 +225,20 @@ func (f *feed) refill(ctx context.Context, tx DBTX, wanted int) error {
 			from = append(from, l.read)
 			to = append(to, min(l.until, l.offset+size))
 			laneOf[l.partition] = l
+			l.ahead = slices.Grow(slices.Clone(l.ahead), int(l.offset+size-l.read))
 		}
 	}
 	if len(partitions) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, readFeedParts, f.tree, partitions, from, to, maxBytes/len(partitions), f.filter.inSQL(), !f.filter.withoutLocal)
+	rows, err := tx.Query(ctx, readFeedParts, pgx.QueryExecModeCacheDescribe, pgx.QueryResultFormats{pgx.BinaryFormatCode},
+		f.treeID, partitions, from, to, maxInline, f.filter.inSQL(), !f.filter.withoutLocal)
 	if err != nil {
 		return err
 	}
+	var d decoder
 	for rows.Next() {
-		var e entry
-		if err := e.scan(rows); err != nil {
-			rows.Close()
-			return err
-		}
+		e := d.entry(rows.RawValues())
 		l := laneOf[e.Partition]
 		l.ahead = append(l.ahead, e)
 		l.read = e.Offset + 1
@@ -213,22 +249,93 @@ func (f *feed) refill(ctx context.Context, tx DBTX, wanted int) error {
 	return f.name(ctx, tx, laneOf)
 }
 
-// readFeedParts is not one of the generated queries, since decoding is half of what reading costs: uuids and JSON come as the bytes they are.
+// readFeedParts is planned for every page, since it must not keep a plan from when the log was small, and decoded by decoder.
 const readFeedParts = `
-select wal_partition, wal_offset, hlc, stream_id, stream_version, event_id, kind, mode, event_type, payload, metadata, delta, end_key,
-  origin_cluster, origin_hlc, appended_at, matches
-from rewind._read_feed_parts(p_tree => $1, p_partitions => $2::int[], p_from => $3::bigint[], p_to => $4::bigint[], p_max_bytes => $5,
-  p_filter => rewind._feed_filter(p_filter => $6::jsonb, p_include_local_origin => $7::boolean))`
+select e.wal_partition, e.wal_offset, e.hlc, e.stream_id, e.stream_version, e.event_id, e.kind, e.mode, e.event_type, e.payload, e.metadata,
+  e.delta, e.end_key, e.origin_cluster, e.origin_hlc, e.appended_at, e.matches, e.deferred_bytes
+from (select rewind._feed_filter(p_filter => $6::jsonb, p_include_local_origin => $7::boolean) as filter offset 0) f
+cross join lateral rewind._read_feed_parts(p_tree_id => $1::int, p_partitions => $2::int[], p_from => $3::bigint[], p_to => $4::bigint[],
+  p_max_bytes => $5::int, p_filter => f.filter) e`
 
-func (e *entry) scan(rows pgx.Rows) error {
-	var eventType *string
-	err := rows.Scan(&e.Partition, &e.Offset, &e.HLC, (*[16]byte)(&e.StreamID), &e.StreamVersion, (*[16]byte)(&e.EventID), &e.Kind, &e.Mode,
-		&eventType, (*[]byte)(&e.Payload), (*[]byte)(&e.Metadata), &e.Delta, &e.EndKey, (*[16]byte)(&e.OriginCluster), &e.OriginHLC,
-		&e.AppendedAt, &e.matches)
-	if eventType != nil {
-		e.Type = *eventType
+// decoder makes entries of the rows of readFeedParts, which come in binary. Scanning into them by their types took half of a reader's time:
+// so numbers are read off where they lie, what is long goes into blocks that records share, and names of types are made once.
+type decoder struct {
+	block []byte
+	types map[string]string
+}
+
+func (d *decoder) entry(v [][]byte) entry {
+	e := entry{
+		Record: Record{
+			Partition:     int(int32(binary.BigEndian.Uint32(v[0]))),
+			Offset:        bigint(v[1]),
+			HLC:           bigint(v[2]),
+			StreamID:      uuid.UUID(v[3]),
+			StreamVersion: bigint(v[4]),
+			EventID:       uuid.UUID(v[5]),
+			Kind:          Kind(smallint(v[6])),
+			Type:          d.name(v[8]),
+			Payload:       d.json(v[9]),
+			Metadata:      d.json(v[10]),
+			Delta:         d.keep(v[11]),
+			OriginCluster: uuid.UUID(v[13]),
+			AppendedAt:    time.UnixMicro(bigint(v[15]) + unixMicroOf2000),
+		},
+		matches:  v[16][0] == 1,
+		deferred: int32(binary.BigEndian.Uint32(v[17])),
 	}
-	return err
+	if v[7] != nil {
+		mode := smallint(v[7])
+		e.Mode = &mode
+	}
+	if v[12] != nil {
+		key := string(v[12])
+		e.EndKey = &key
+	}
+	if v[14] != nil {
+		hlc := bigint(v[14])
+		e.OriginHLC = &hlc
+	}
+	return e
+}
+
+const unixMicroOf2000 = 946_684_800_000_000 // where timestamps of PostgreSQL count from
+
+func bigint(b []byte) int64 { return int64(binary.BigEndian.Uint64(b)) }
+
+func smallint(b []byte) int { return int(int16(binary.BigEndian.Uint16(b))) }
+
+// json keeps a jsonb value, which comes after a byte with the format's version.
+func (d *decoder) json(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
+	return d.keep(b[1:])
+}
+
+// keep copies what lies in the connection's buffer.
+func (d *decoder) keep(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
+	if len(b) > cap(d.block)-len(d.block) {
+		d.block = make([]byte, 0, max(len(b), 64<<10))
+	}
+	start := len(d.block)
+	d.block = append(d.block, b...)
+	return d.block[start:len(d.block):len(d.block)]
+}
+
+func (d *decoder) name(b []byte) string {
+	if name, known := d.types[string(b)]; known {
+		return name
+	}
+	if d.types == nil {
+		d.types = map[string]string{}
+	}
+	name := string(b)
+	d.types[name] = name
+	return name
 }
 
 // name looks up the tenants and keys of what was read, those that aren't known from before.
@@ -236,7 +343,7 @@ func (f *feed) name(ctx context.Context, tx DBTX, read map[int]*lane) error {
 	if len(f.names) > maxNames {
 		clear(f.names)
 	}
-	var unknown []uuid.UUID
+	var unknown []string
 	each := func(do func(e *entry)) {
 		for _, l := range read {
 			for i := range l.ahead {
@@ -249,7 +356,7 @@ func (f *feed) name(ctx context.Context, tx DBTX, read map[int]*lane) error {
 	each(func(e *entry) {
 		if _, known := f.names[e.StreamID]; !known {
 			f.names[e.StreamID] = streamName{}
-			unknown = append(unknown, e.StreamID)
+			unknown = append(unknown, e.StreamID.String())
 		}
 	})
 	if unknown != nil {

@@ -8,13 +8,17 @@ select rewind.oldest_feed_cursor(p_tree => @tree)::jsonb as feed_cursor;
 select rewind.feed_cursor_at(p_tree => @tree, p_time => sqlc.narg(at_time), p_hlc => sqlc.narg(at_hlc))::jsonb as feed_cursor;
 
 -- name: FeedRanges :many
-select s.store_epoch, pg_is_in_recovery()::boolean as is_standby, r.*
+select s.store_epoch, t.tree_id, r.*
 from rewind._feed_ranges(p_tree => @tree, p_cursor => @feed_cursor, p_until => null) r
 cross join rewind.settings s
+join rewind.trees t on t.tree_name = @tree
 order by r.wal_partition;
 
+-- name: LoadFeedRecords :many
+select * from rewind._load_feed_records(p_tree_id => @tree_id, p_partitions => @partitions::int[], p_offsets => @offsets::bigint[]);
+
 -- name: StreamNames :many
-select * from rewind._stream_names(p_stream_ids => @stream_ids::uuid[]);
+select * from rewind._stream_names(p_stream_ids => (@stream_ids::text[])::uuid[]);
 
 -- name: CreateFeedConsumer :one
 select * from rewind.create_feed_consumer(p_consumer => @consumer, p_tree => @tree, p_from => @from_cursor, p_options => @options);

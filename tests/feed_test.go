@@ -3,9 +3,12 @@ package tests
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -302,6 +305,94 @@ func TestFeedBytesBoundPages(t *testing.T) {
 	}
 	if diff := cmp.Diff(wholeLog(t, pool), all); diff != "" {
 		t.Errorf("pages bounded by bytes (-want +got):\n%s", diff)
+	}
+}
+
+// What is kept out of the table's rows is loaded when its turn comes, a few megabytes at a time, in whatever mode the connection is.
+func TestFeedLargeRecords(t *testing.T) {
+	t.Parallel()
+	pool := newFeed(t, 4)
+	const records = 40
+	contents := func(i int) string { return noise(i, []int{10, 3 << 10, 1 << 20}[i%3]) }
+	for i := range records {
+		if _, err := rewind.Append(t.Context(), pool, "t", fmt.Sprint("s", i%7), []rewind.NewEvent{{Type: fmt.Sprint(i), Payload: contents(i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
+		t.Run(mode.String(), func(t *testing.T) {
+			config := pool.Config().ConnConfig.Copy()
+			config.DefaultQueryExecMode = mode
+			conn, err := pgx.ConnectConfig(t.Context(), config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close(context.Background())
+			seen := map[int]bool{}
+			var from rewind.Cursor
+			for range 2 { // the second goes on from the middle
+				for r, err := range rewind.Subscribe(t.Context(), conn, "t", from) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					var got string
+					if err := json.Unmarshal(r.Payload, &got); err != nil {
+						t.Fatal(err)
+					}
+					i, err := strconv.Atoi(r.Type)
+					if err != nil || seen[i] || got != contents(i) {
+						t.Errorf("record %q, %v, seen %v: %d bytes, want %d", r.Type, err, seen[i], len(got), len(contents(i)))
+					}
+					seen[i] = true
+					if from = r.Cursor(); len(seen) == records/2 {
+						break
+					}
+				}
+			}
+			if len(seen) != records {
+				t.Errorf("%d records, want %d", len(seen), records)
+			}
+		})
+	}
+}
+
+// noise is a text that does not compress well.
+func noise(seed, size int) string {
+	r := rand.New(rand.NewPCG(uint64(seed), 0))
+	text := make([]byte, size)
+	for i := range text {
+		text[i] = byte('a' + r.IntN(26))
+	}
+	return string(text)
+}
+
+func TestFeedTrimmedBeforeLoaded(t *testing.T) {
+	t.Parallel()
+	pool := newFeed(t, 1)
+	for i := range 12 {
+		if _, err := rewind.Append(t.Context(), pool, "t", "s", []rewind.NewEvent{{Type: "e", Payload: noise(i, 1<<20)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := queryOne[json.RawMessage](t, pool, `select rewind.current_feed_cursor('t')`)
+	read := 0
+	var failure error
+	for r, err := range rewind.Subscribe(t.Context(), pool, "t", rewind.Initial) {
+		if err != nil {
+			failure = err
+			break
+		}
+		if len(r.Payload) < 1<<20 {
+			t.Errorf("record %d has a payload of %d bytes", read, len(r.Payload))
+		}
+		if read++; read == 1 {
+			if _, err := pool.Exec(t.Context(), `select from rewind.trim_tree('t', $1)`, end); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !errors.Is(failure, rewind.ErrCursorTrimmed) {
+		t.Errorf("after %d records: %v, want %v", read, failure, rewind.ErrCursorTrimmed)
 	}
 }
 

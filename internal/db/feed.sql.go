@@ -155,9 +155,10 @@ func (q *Queries) FeedCursorAt(ctx context.Context, db DBTX, arg FeedCursorAtPar
 }
 
 const feedRanges = `-- name: FeedRanges :many
-select s.store_epoch, pg_is_in_recovery()::boolean as is_standby, r.generation, r.wal_partition, r.from_offset, r.until_offset, r.head_offset, r.from_hlc
+select s.store_epoch, t.tree_id, r.generation, r.wal_partition, r.from_offset, r.until_offset, r.head_offset, r.from_hlc
 from rewind._feed_ranges(p_tree => $1, p_cursor => $2, p_until => null) r
 cross join rewind.settings s
+join rewind.trees t on t.tree_name = $1
 order by r.wal_partition
 `
 
@@ -168,7 +169,7 @@ type FeedRangesParams struct {
 
 type FeedRangesRow struct {
 	StoreEpoch   uuid.UUID
-	IsStandby    bool
+	TreeID       int32
 	Generation   int32
 	WalPartition int32
 	FromOffset   int64
@@ -188,7 +189,7 @@ func (q *Queries) FeedRanges(ctx context.Context, db DBTX, arg FeedRangesParams)
 		var i FeedRangesRow
 		if err := rows.Scan(
 			&i.StoreEpoch,
-			&i.IsStandby,
+			&i.TreeID,
 			&i.Generation,
 			&i.WalPartition,
 			&i.FromOffset,
@@ -196,6 +197,36 @@ func (q *Queries) FeedRanges(ctx context.Context, db DBTX, arg FeedRangesParams)
 			&i.HeadOffset,
 			&i.FromHlc,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const loadFeedRecords = `-- name: LoadFeedRecords :many
+select payload, metadata, delta from rewind._load_feed_records(p_tree_id => $1, p_partitions => $2::int[], p_offsets => $3::bigint[])
+`
+
+type LoadFeedRecordsParams struct {
+	TreeID     int32
+	Partitions []int32
+	Offsets    []int64
+}
+
+func (q *Queries) LoadFeedRecords(ctx context.Context, db DBTX, arg LoadFeedRecordsParams) ([]RewindFeedContent, error) {
+	rows, err := db.Query(ctx, loadFeedRecords, arg.TreeID, arg.Partitions, arg.Offsets)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RewindFeedContent
+	for rows.Next() {
+		var i RewindFeedContent
+		if err := rows.Scan(&i.Payload, &i.Metadata, &i.Delta); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -218,10 +249,10 @@ func (q *Queries) OldestFeedCursor(ctx context.Context, db DBTX, tree string) (j
 }
 
 const streamNames = `-- name: StreamNames :many
-select stream_id, tenant_id, stream_key from rewind._stream_names(p_stream_ids => $1::uuid[])
+select stream_id, tenant_id, stream_key from rewind._stream_names(p_stream_ids => ($1::text[])::uuid[])
 `
 
-func (q *Queries) StreamNames(ctx context.Context, db DBTX, streamIds []uuid.UUID) ([]RewindStreamName, error) {
+func (q *Queries) StreamNames(ctx context.Context, db DBTX, streamIds []string) ([]RewindStreamName, error) {
 	rows, err := db.Query(ctx, streamNames, streamIds)
 	if err != nil {
 		return nil, err

@@ -120,6 +120,13 @@ type RewindFeedConsumer struct {
 	CreatedAt  time.Time
 }
 
+// Shape: what a record of the feed carries.
+type RewindFeedContent struct {
+	Payload  json.RawMessage
+	Metadata json.RawMessage
+	Delta    []byte
+}
+
 // Shape: a feed cursor that was checked against its tree.
 type RewindFeedCursor struct {
 	Generation int32
@@ -146,6 +153,7 @@ type RewindFeedEntry struct {
 	OriginHlc     *int64
 	AppendedAt    time.Time
 	Matches       bool
+	DeferredBytes int32
 }
 
 // Shape: what a reader of the feed asks for (event_types, key_prefix null: all); local are the records that cluster_id authored.

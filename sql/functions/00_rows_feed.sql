@@ -9,10 +9,17 @@ comment on view rewind.feed_records is 'Shape: a record of the feed; next_cursor
 create or replace view rewind.feed_entries as
 select
   w.wal_partition, w.wal_offset, w.hlc, w.stream_id, w.stream_version, w.event_id, w.kind, w.mode, w.event_type, w.payload, w.metadata, w.delta,
-  w.end_key, w.origin_cluster, w.origin_hlc, w.appended_at, false::boolean as matches
+  w.end_key, w.origin_cluster, w.origin_hlc, w.appended_at, false::boolean as matches,
+  0::int as deferred_bytes
 from rewind.wal w
 where false;
 comment on view rewind.feed_entries is 'Shape: a record on its way into the merge of the feed; one that does not match only says how far its partition was read.';
+
+create or replace view rewind.feed_contents as
+select w.payload, w.metadata, w.delta
+from rewind.wal w
+where false;
+comment on view rewind.feed_contents is 'Shape: what a record of the feed carries.';
 
 create or replace view rewind.stream_names as
 select s.stream_id, s.tenant_id, s.stream_key
