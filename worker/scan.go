@@ -65,8 +65,13 @@ func (r *runner) scanFlagged(ctx context.Context, until *time.Time) (db.RewindFl
 	})
 }
 
-// pollScan asks for the rewinds that are left, and ends the scan when there are none.
+// pollScan asks for the rewinds that are left, and ends the scan when there are none. While some are under way nothing is counted.
 func (r *runner) pollScan(ctx context.Context) {
+	if r.claiming || r.rewinds > 0 {
+		r.due = true
+		r.schedule(jitter(r.delay))
+		return
+	}
 	found, err := r.scanFlagged(ctx, r.scan.until)
 	if err != nil {
 		r.pollFailed(ctx, err)

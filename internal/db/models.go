@@ -94,7 +94,7 @@ type RewindDebt struct {
 	Parked int64
 }
 
-// A cursor whose repair or retry is due.
+// A cursor whose repair or retry is due; defer_ratio not null: if at least this share of the events that it would fold is owed.
 type RewindDueRewind struct {
 	GenerationID    int32
 	PerspectiveName string
@@ -103,6 +103,8 @@ type RewindDueRewind struct {
 	AppliedVersion  int64
 	LastEventID     *uuid.UUID
 	OwedSince       *time.Time
+	EventsApplied   int64
+	DeferRatio      *float64
 }
 
 // Durable readers of a tree's feed: the cursor they go on from, and who reads until when.
@@ -325,9 +327,10 @@ type RewindPerspectiveCursor struct {
 	Error                *string
 	ErrorEventID         *uuid.UUID
 	Attempts             int32
-	RetryAt              *time.Time
-	FirstEventAt         *time.Time
-	LastEventAt          *time.Time
+	// Failed (4): when it is tried again, null: parked. Late (32): when a repair that was not worthwhile is looked at again.
+	RetryAt      *time.Time
+	FirstEventAt *time.Time
+	LastEventAt  *time.Time
 }
 
 // Builds of a perspective. Each carries its definition, so that two versions can be folded side by side.

@@ -132,9 +132,12 @@ select
   null::uuid as trigger_event_id,
   0::bigint as applied_version,
   null::uuid as last_event_id,
-  null::timestamptz as owed_since
+  null::timestamptz as owed_since,
+  0::bigint as events_applied,
+  null::double precision as defer_ratio
 where false;
-comment on view rewind.due_rewind is 'A cursor whose repair or retry is due.';
+comment on view rewind.due_rewind is
+  'A cursor whose repair or retry is due; defer_ratio not null: if at least this share of the events that it would fold is owed.';
 
 create or replace view rewind.owed_records as
 select

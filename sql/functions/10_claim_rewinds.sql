@@ -1,5 +1,9 @@
 -- Claims due repairs: takes their stream locks (reason "rewind"); cursors whose lock is held are passed over. The trigger is derived
--- anew: the least owed event id. Cursors are not locked here.
+-- anew: the least owed event id.
+-- A rewind with a defer_ratio of which less is owed is put off: its cursor is looked at again at retry_at, when it has been owed for half as
+-- long again, so that looking costs little however many streams wait. Each rewind then folds no more than 1 / defer_ratio events for one
+-- that is owed, and all of them together a multiple of the log. At most a thousand are put off in one call.
+-- Locks: stream lock rows; then the cursors that are put off, passing by those that are locked.
 create or replace function rewind._claim_rewinds(
   p_worker text, p_limit int, p_perspectives text[], p_generations int[],
   p_impatient boolean default false, p_except uuid[] default '{}'
@@ -10,25 +14,43 @@ as $function$
 declare
   v_due rewind.due_rewind;
   v_generation rewind.perspective_generations;
+  v_owed rewind.owed_records;
   v_trigger uuid;
   v_behind bigint;
   v_token bigint;
   v_claimed int := 0;
   v_found boolean := true;
+  v_deferred uuid[] := array[]::uuid[];
+  v_deferred_in int[] := array[]::int[];
 begin
   if p_limit is null or p_limit < 1 then
     raise exception 'limit must be positive, not %', coalesce(p_limit::text, 'null') using errcode = '22023';
   end if;
   -- Others may claim the same ones at this moment: those are held then, and the next pass finds others.
-  while v_found and v_claimed < p_limit loop
+  while v_found and v_claimed < p_limit and cardinality(v_deferred) < 1000 loop
     v_found := false;
     for v_due in
-      select * from rewind._due_rewinds(p_limit - v_claimed, p_perspectives, p_generations, p_impatient, p_except, false)
+      select *
+      from rewind._due_rewinds(case when cardinality(v_deferred) = 0 then p_limit - v_claimed else 100 end, p_perspectives, p_generations, p_impatient,
+        p_except || v_deferred)
     loop
+      exit when v_claimed = p_limit;
       v_found := true;
       v_generation := rewind._writable_generation(v_due.generation_id);
-      select least(o.least_event_id, v_due.trigger_event_id) into v_trigger
-      from rewind._owed_records(v_generation, v_due.stream_id, v_due.applied_version) o;
+      select * into v_owed from rewind._owed_records(v_generation, v_due.stream_id, v_due.applied_version);
+      v_trigger := least(v_owed.least_event_id, v_due.trigger_event_id);
+      if v_due.defer_ratio is not null and v_owed.records < v_due.defer_ratio * (v_due.events_applied + v_owed.records - coalesce((
+        select s.events_applied
+        from rewind.perspective_snapshots s
+        where s.generation_id = v_due.generation_id and s.stream_id = v_due.stream_id and s.version = v_generation.version
+          and s.event_id < v_trigger
+        order by s.event_id desc
+        limit 1
+      ), 0)) then
+        v_deferred := v_deferred || v_due.stream_id;
+        v_deferred_in := v_deferred_in || v_due.generation_id;
+        continue;
+      end if;
       v_behind := rewind._events_behind(v_generation, v_due.stream_id, v_trigger, v_due.last_event_id);
       v_token := rewind._acquire_stream_lock(v_due.generation_id, v_due.stream_id, p_worker, 'rewind',
         rewind._perspective_options(v_due.perspective_name), v_trigger, v_behind);
@@ -42,6 +64,9 @@ begin
       end if;
     end loop;
   end loop;
+  if cardinality(v_deferred) > 0 then
+    perform rewind._defer_rewinds(v_deferred_in, v_deferred);
+  end if;
 end
 $function$;
 

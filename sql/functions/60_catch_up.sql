@@ -47,7 +47,7 @@ begin
     end if;
     if not v_moved then
       exit when not exists (select from rewind._unread_partitions(v_generation_id))
-        and not exists (select from rewind._due_rewinds(1, null, array[v_generation_id], true, v_failed));
+        and not exists (select from rewind._due_rewinds(1, null, array[v_generation_id], true, v_failed, true));
       perform pg_catalog.pg_sleep(0.02);
       commit;
     end if;

@@ -43,22 +43,21 @@ begin
 
   return query
   select d.generation_id, d.perspective_name, null::int, d.stream_id, s.stream_key, null::text, null::bigint, null::bigint
-  from rewind._due_rewinds(1, null, v_generations, p_held => false) d
-  join rewind.streams s on s.stream_id = d.stream_id;
+  from rewind._due_rewinds(1, null, v_generations) d
+  cross join lateral (select t.stream_key from rewind.streams t where t.stream_id = d.stream_id offset 0) s;
 
   return query
-  select d.generation_id, d.perspective_name, null::int, d.stream_id, s.stream_key, l.owner, l.token, null::bigint
-  from (
-    select array_agg(distinct l.generation_id) as generations
-    from rewind.perspective_stream_locks l
-    where l.generation_id = any (v_generations) and l.expires_at > rewind._now()
-      and not exists (select from rewind.workers k where k.worker_id = l.owner)
-    having count(*) > 0
-  ) f
-  cross join lateral rewind._due_rewinds(null, null, f.generations, p_held => true) d
-  join rewind.perspective_stream_locks l on l.stream_id = d.stream_id and l.generation_id = d.generation_id
-  join rewind.streams s on s.stream_id = d.stream_id
-  where not exists (select from rewind.workers k where k.worker_id = l.owner);
+  select l.generation_id, g.perspective_name, null::int, l.stream_id, s.stream_key, l.owner, l.token, null::bigint
+  from rewind.perspective_stream_locks l
+  join rewind.perspective_generations g on g.generation_id = l.generation_id
+  cross join lateral (
+    select k.* from rewind.perspective_cursors k where k.stream_id = l.stream_id and k.generation_id = l.generation_id offset 0
+  ) c
+  cross join lateral (select t.stream_key from rewind.streams t where t.stream_id = l.stream_id offset 0) s
+  where l.generation_id = any (v_generations) and l.expires_at > rewind._now()
+    and not exists (select from rewind.workers k where k.worker_id = l.owner)
+    and rewind._is_due(c.status, c.retry_at, c.rewind_flagged_at, c.rewind_first_flagged_at, c.last_rewind_at, c.last_rewind_ms,
+      rewind._perspective_options(g.perspective_name), rewind._now(), false);
 end
 $function$;
 
