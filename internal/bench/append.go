@@ -2,6 +2,8 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -10,11 +12,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/rewindpg/rewind"
 )
 
 const (
 	singleClients    = 8
 	batchClients     = 4
+	wakingClients    = 64
 	batchEvents      = 1000
 	streamsPerClient = 1000
 	eventPayload     = `{"amount": 120, "currency": "EUR", "customer": "customer-17", "note": "left at the door"}`
@@ -58,6 +63,97 @@ func appendBatches(ctx context.Context, e *env, name string, streams int) ([]Res
 	}
 	return []Result{beside(name, "events/s", "COPY", values, baselines)}, nil
 }
+
+// appendScaling compares how much faster many clients are than one.
+func appendScaling(ctx context.Context, e *env) ([]Result, error) {
+	thing, baseline, err := e.singleWriters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	speedUp := func(writerOf func(client int) writer) measurement {
+		return func(ctx context.Context) (float64, error) {
+			one, err := e.writeFor(ctx, 1, e.scale.span, writerOf)
+			if err != nil {
+				return 0, err
+			}
+			many, err := e.writeFor(ctx, singleClients, e.scale.span, writerOf)
+			return many / one, err
+		}
+	}
+	values, baselines, err := e.compare(ctx, e.scale.rounds, speedUp(thing), speedUp(baseline))
+	if err != nil {
+		return nil, err
+	}
+	return []Result{beside("append_scaling", "× of 1 client", "prepared INSERT", values, baselines)}, nil
+}
+
+// appendSnapshot compares appends while somebody has kept an old snapshot open with those before.
+func appendSnapshot(ctx context.Context, e *env) ([]Result, error) {
+	writerOf, _, err := e.singleWriters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	values, baselines := make(series, e.scale.longRounds), make(series, e.scale.longRounds)
+	for i := range values {
+		e.doing(fmt.Sprintf("round %d of %d", i+1, len(values)))
+		if baselines[i], err = e.writeFor(ctx, singleClients, e.scale.span, writerOf); err != nil {
+			return nil, err
+		}
+		if values[i], err = e.writeBesideSnapshot(ctx, writerOf); err != nil {
+			return nil, err
+		}
+	}
+	return []Result{beside("append_snapshot", "events/s", "before the snapshot", values, baselines)}, nil
+}
+
+// writeBesideSnapshot opens a snapshot, writes for as long as it takes to see what that does, and then measures.
+func (e *env) writeBesideSnapshot(ctx context.Context, writerOf func(client int) writer) (float64, error) {
+	conn, err := e.session(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.Exec(ctx, `begin isolation level repeatable read; select count(*) from rewind.trees`); err != nil {
+		return 0, err
+	}
+	if _, err := e.writeFor(ctx, singleClients, e.scale.snapshotAge, writerOf); err != nil {
+		return 0, err
+	}
+	return e.writeFor(ctx, singleClients, e.scale.span, writerOf)
+}
+
+// wakeup compares appends that wake a worker with those that don't. In both cases one folds what is appended.
+func wakeup(ctx context.Context, e *env) ([]Result, error) {
+	tree, err := e.newTree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.newPerspective(ctx, tree, "bench.sum_up", "{}")
+	if err != nil {
+		return nil, err
+	}
+	stop, err := e.startWorker(ctx, p.name)
+	if err != nil {
+		return nil, err
+	}
+	event := []rewind.NewEvent{{Type: "placed", Payload: json.RawMessage(eventPayload)}}
+	appends := func(db rewind.DBTX) measurement {
+		return func(ctx context.Context) (float64, error) {
+			return rate(ctx, wakingClients, e.scale.span, func(ctx context.Context, client int) (int, error) {
+				_, err := rewind.Append(ctx, db, tree, fmt.Sprintf("stream-%d-%d", client, rand.IntN(streamsPerClient)), event)
+				return 1, err
+			})
+		}
+	}
+	values, baselines, err := e.compare(ctx, e.scale.rounds, appends(e.pool), appends(silent{e.pool}))
+	if err := errors.Join(err, stop()); err != nil {
+		return nil, err
+	}
+	return []Result{beside("wakeup", "events/s", "wake-ups off", values, baselines)}, nil
+}
+
+// silent is a pool that appends don't know for one, so that they wake nobody.
+type silent struct{ rewind.DBTX }
 
 // singleWriters are those that write one event in a transaction, to a tree and to a table of the same shape.
 func (e *env) singleWriters(ctx context.Context) (thing, baseline func(client int) writer, err error) {
@@ -113,35 +209,44 @@ func (e *env) once(newWriter func(client int) writer) func(client int) writer {
 	}
 }
 
-// writeFor lets clients write for a while and returns events per second. Each first writes once, which is not counted: statements are
-// planned then.
+// writeFor lets clients write for a while and returns events per second.
 func (e *env) writeFor(ctx context.Context, clients int, span time.Duration, writerOf func(client int) writer) (float64, error) {
+	conns := make([]*pgx.Conn, clients)
+	for client := range clients {
+		conn, err := e.pool.Acquire(ctx)
+		if err != nil {
+			return 0, err
+		}
+		defer conn.Release()
+		conns[client] = conn.Conn()
+	}
+	return rate(ctx, clients, span, func(ctx context.Context, client int) (int, error) {
+		return writerOf(client).write(ctx, conns[client])
+	})
+}
+
+// rate lets clients work for a while, each as fast as it can, and returns how much they all do in a second. Each first does a piece that
+// isn't counted: statements are planned then.
+func rate(ctx context.Context, clients int, span time.Duration, work func(ctx context.Context, client int) (done int, err error)) (float64, error) {
 	var ready sync.WaitGroup
 	ready.Add(clients)
-	written, took := make([]int, clients), make([]time.Duration, clients)
+	total, took := make([]int, clients), make([]time.Duration, clients)
 	group, ctx := errgroup.WithContext(ctx)
 	for client := range clients {
 		group.Go(func() error {
-			arrive := sync.OnceFunc(ready.Done)
-			defer arrive() // an error mustn't keep the others waiting
-			conn, err := e.pool.Acquire(ctx)
+			_, err := work(ctx, client)
+			ready.Done()
 			if err != nil {
 				return err
 			}
-			defer conn.Release()
-			w := writerOf(client)
-			if _, err := w.write(ctx, conn.Conn()); err != nil {
-				return err
-			}
-			arrive()
 			ready.Wait()
 			begin := time.Now()
 			for took[client] < span {
-				events, err := w.write(ctx, conn.Conn())
+				done, err := work(ctx, client)
 				if err != nil {
 					return err
 				}
-				written[client] += events
+				total[client] += done
 				took[client] = time.Since(begin)
 			}
 			return nil
@@ -150,11 +255,11 @@ func (e *env) writeFor(ctx context.Context, clients int, span time.Duration, wri
 	if err := group.Wait(); err != nil {
 		return 0, err
 	}
-	rate := 0.0
+	sum := 0.0
 	for client := range clients {
-		rate += float64(written[client]) / took[client].Seconds()
+		sum += float64(total[client]) / took[client].Seconds()
 	}
-	return rate, nil
+	return sum, nil
 }
 
 // singleWriter calls append_events with one event.

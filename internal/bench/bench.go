@@ -52,10 +52,23 @@ var scenarios = []scenario{
 	{name: "append_single", database: "append", measure: appendSingle},
 	{name: "append_batch", database: "append", measure: appendBatch},
 	{name: "append_batch_wide", database: "append", measure: appendBatchWide},
+	{name: "append_scaling", database: "append", measure: appendScaling},
+	{name: "append_snapshot", database: "append", measure: appendSnapshot},
+	{name: "wakeup", database: "append", measure: wakeup},
 	{name: "live_sql", results: []string{"live_sql", "live_sql_cold"}, database: "live", measure: liveSQL},
+	{name: "live_go", database: "live", measure: liveGo},
+	{name: "verify", database: "live", measure: verify},
 	{name: "feed", database: "live", measure: feedGo},
 	{name: "feed_sql", database: "live", measure: feedSQL},
+	{name: "feed_first", database: "live", measure: feedFirst},
 	{name: "live_sql_short", results: []string{"live_sql_short", "live_sql_short_cold"}, database: "short", measure: liveSQLShort},
+	{name: "late_20", results: []string{"late_20", "late_20_p99", "late_20_rate"}, database: "latency", measure: late20},
+	{name: "latency", results: []string{"latency_p50", "latency_p99"}, database: "latency", measure: latency},
+	{name: "idle", database: "latency", measure: idle},
+	{name: "rewind_depth", results: []string{"rewind_depth", "rewind_depth_locked"}, database: "rewind", measure: rewindDepth},
+	{name: "rewind_full", results: []string{"rewind_full", "rewind_full_wall"}, database: "rewind", measure: rewindFull},
+	{name: "memory", results: []string{"memory_replay", "memory_feed"}, database: "rewind", measure: memory},
+	{name: "storm", results: []string{"storm_0s", "storm_1s", "storm_6s"}, database: "storm", measure: storm},
 }
 
 // Names returns the names of all scenarios.

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	maxConns       = 80
+	maxConns       = 72
 	cleanupTimeout = 30 * time.Second
 )
 

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -53,6 +54,26 @@ func feedSQL(ctx context.Context, e *env) ([]Result, error) {
 			n += read
 		}
 	})
+}
+
+// feedFirst compares how long the first record of a long feed takes with a round trip to the database.
+func feedFirst(ctx context.Context, e *env) ([]Result, error) {
+	tree, err := e.filled(ctx, logShape{e.scale.events, longEach})
+	if err != nil {
+		return nil, err
+	}
+	values, baselines, err := e.compare(ctx, e.scale.rounds,
+		typical(func(ctx context.Context) error {
+			for _, err := range rewind.Subscribe(ctx, e.pool, tree, rewind.Initial) {
+				return err
+			}
+			return errors.New("the feed is empty")
+		}),
+		typical(func(ctx context.Context) error { return e.exec(ctx, `select 1`) }))
+	if err != nil {
+		return nil, err
+	}
+	return []Result{beside("feed_first", "ms", "select 1", values, baselines)}, nil
 }
 
 // compareFeed compares reading all of a tree's feed with a COPY of the same columns, in no order.

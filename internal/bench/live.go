@@ -77,7 +77,71 @@ func (e *env) compareLive(ctx context.Context, name, tree string, events int) (R
 	return beside(name, "events/s", aggregateText, values, baselines), fold.drop(ctx, e)
 }
 
-// perspective is one in SQL.
+// liveGo compares workers that fold in Go and in SQL, both one batch at a time.
+func liveGo(ctx context.Context, e *env) ([]Result, error) {
+	tree, err := e.filled(ctx, logShape{e.scale.events, longEach})
+	if err != nil {
+		return nil, err
+	}
+	run := func(newPerspective func(ctx context.Context) (perspective, error), inGo bool) measurement {
+		return func(ctx context.Context) (float64, error) {
+			p, err := newPerspective(ctx)
+			if err != nil {
+				return 0, err
+			}
+			took, err := e.runToEnd(ctx, p.name, inGo, tree)
+			if err != nil {
+				return 0, err
+			}
+			return float64(e.scale.events) / took.Seconds(), p.drop(ctx, e)
+		}
+	}
+	values, baselines, err := e.compare(ctx, e.scale.longRounds,
+		run(func(ctx context.Context) (perspective, error) { return e.newGoPerspective(ctx, tree, "{}") }, true),
+		run(func(ctx context.Context) (perspective, error) {
+			return e.newPerspective(ctx, tree, "bench.sum_up", "{}")
+		}, false))
+	if err != nil {
+		return nil, err
+	}
+	return []Result{beside("live_go", "events/s", "the same in SQL", values, baselines)}, nil
+}
+
+// verify compares the verification of a perspective with the bare aggregate over its events.
+func verify(ctx context.Context, e *env) ([]Result, error) {
+	tree, err := e.filled(ctx, logShape{e.scale.events, longEach})
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.newPerspective(ctx, tree, "bench.sum_up", "{}")
+	if err != nil {
+		return nil, err
+	}
+	e.doing("folding")
+	if _, err := e.applyAll(ctx, p); err != nil {
+		return nil, err
+	}
+	values, baselines, err := e.compare(ctx, e.scale.longRounds,
+		func(ctx context.Context) (float64, error) {
+			begin := time.Now()
+			var problems int
+			err := e.pool.QueryRow(ctx, `select count(*) from rewind.verify_perspective($1)`, p.name).Scan(&problems)
+			if err == nil && problems > 0 {
+				err = fmt.Errorf("%d problems found", problems)
+			}
+			return float64(e.scale.events) / time.Since(begin).Seconds(), err
+		},
+		func(ctx context.Context) (float64, error) {
+			took, err := e.aggregate(ctx, tree, p)
+			return float64(e.scale.events) / took.Seconds(), err
+		})
+	if err != nil {
+		return nil, err
+	}
+	return []Result{beside("verify", "events/s", aggregateText, values, baselines)}, p.drop(ctx, e)
+}
+
+// perspective is one in SQL, or in Go with the fold of sumUp.
 type perspective struct {
 	name         string
 	generationID int
@@ -91,17 +155,29 @@ func (e *env) newPerspective(ctx context.Context, tree, apply, options string) (
 	return p, err
 }
 
+func (e *env) newGoPerspective(ctx context.Context, tree, options string) (perspective, error) {
+	p := perspective{name: e.fresh("perspective")}
+	err := e.pool.QueryRow(ctx, `select active_generation from rewind.register_perspective($1, $2, p_options => $3)`,
+		p.name, tree, options).Scan(&p.generationID)
+	return p, err
+}
+
 func (p perspective) drop(ctx context.Context, e *env) error {
 	return e.exec(ctx, `select rewind.drop_perspective($1)`, p.name)
 }
 
-// applyAll runs the live path of a perspective to the end of the log, in one session, and returns how long that took.
+// applyAll runs the live path of a perspective to the end of the log, in a new session and in batches as a worker's, and returns how long
+// that took.
 func (e *env) applyAll(ctx context.Context, p perspective) (time.Duration, error) {
 	conn, err := e.session(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	return applyOn(ctx, conn, p, liveLimit)
+}
+
+func applyOn(ctx context.Context, conn *pgx.Conn, p perspective, limit int) (time.Duration, error) {
 	rows, err := conn.Query(ctx, `
 		select wal_partition from rewind.perspective_partitions where generation_id = $1 order by wal_partition`, p.generationID)
 	if err != nil {
@@ -115,7 +191,7 @@ func (e *env) applyAll(ctx context.Context, p perspective) (time.Duration, error
 	for _, partition := range partitions {
 		for next, head := int64(0), int64(1); next < head; {
 			err := conn.QueryRow(ctx, `select next_offset, head_offset from rewind.apply_perspective_batch($1, $2, $3)`,
-				p.name, partition, liveLimit).Scan(&next, &head)
+				p.name, partition, limit).Scan(&next, &head)
 			if err != nil {
 				return 0, fmt.Errorf("apply a batch: %w", err)
 			}
@@ -141,7 +217,7 @@ func (e *env) aggregate(ctx context.Context, tree string, p perspective) (time.D
 		select count(*), count(model)
 		from (
 		  select w.stream_id,
-		    rewind_gen.fold_%d(null, w.stream_id, '', '', w.event_id, w.event_type, w.payload, w.metadata order by w.event_id) as model
+		    rewind_gen.fold_%d(false, null, w.stream_id, '', '', w.event_id, w.event_type, w.payload, w.metadata order by w.event_id) as model
 		  from rewind.wal w
 		  where w.tree_id = (select tree_id from rewind.trees where tree_name = $1) and w.kind = 6
 		  group by w.stream_id

@@ -11,13 +11,18 @@ const fillChunk = 20_000
 // logShape is what a tree has.
 type logShape struct{ events, perStream int }
 
-// filled returns a tree with so many events, in order, that go round the streams. It is made once, and not to be appended to.
+// filled returns a tree of a shape. It is made once, and not to be appended to.
 func (e *env) filled(ctx context.Context, shape logShape) (tree string, err error) {
 	if tree, ok := e.logs[shape]; ok {
 		return tree, nil
 	}
-	tree = e.fresh("log")
-	if err := e.exec(ctx, `select rewind.create_tree($1)`, tree); err != nil {
+	e.logs[shape], err = e.newLog(ctx, shape)
+	return e.logs[shape], err
+}
+
+// newLog makes a tree with so many events, in order, that go round the streams.
+func (e *env) newLog(ctx context.Context, shape logShape) (tree string, err error) {
+	if tree, err = e.newTree(ctx); err != nil {
 		return "", err
 	}
 	for from := 1; from <= shape.events; from += fillChunk {
@@ -27,6 +32,5 @@ func (e *env) filled(ctx context.Context, shape logShape) (tree string, err erro
 			return "", err
 		}
 	}
-	e.logs[shape] = tree
 	return tree, nil
 }

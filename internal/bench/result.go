@@ -3,7 +3,9 @@ package bench
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
+	"time"
 )
 
 // Result is one figure beside its baseline. Value, Baseline and Ratio are medians over the rounds, each of its own: that of the ratio is
@@ -31,6 +33,12 @@ func (s series) median() float64 {
 	sorted := slices.Sorted(slices.Values(s))
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// quantile is the least figure that a share of all doesn't exceed.
+func (s series) quantile(share float64) float64 {
+	sorted := slices.Sorted(slices.Values(s))
+	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
 }
 
 // alone is a result without a baseline.
@@ -74,3 +82,23 @@ func (e *env) compare(ctx context.Context, rounds int, thing, baseline measureme
 	}
 	return values, baselines, nil
 }
+
+// repetitions of what takes some milliseconds at most.
+const repetitions = 20
+
+// typical measures the median time of something that is done some times, in milliseconds.
+func typical(do func(ctx context.Context) error) measurement {
+	return func(ctx context.Context) (float64, error) {
+		times := make(series, repetitions)
+		for i := range times {
+			begin := time.Now()
+			if err := do(ctx); err != nil {
+				return 0, err
+			}
+			times[i] = milliseconds(time.Since(begin))
+		}
+		return times.median(), nil
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
