@@ -144,7 +144,16 @@ group by g.perspective_name;
 
 -- name: FailRecord :one
 select rewind._fail_record(
-  p_generation_id => @generation_id, p_partition => @partition, p_offset => @at_offset, p_error => @error)::boolean as failed;
+  p_generation_id => @generation_id, p_partition => @partition, p_offset => @at_offset, p_error => @error, p_park => @park)::boolean as failed;
+
+-- name: BeginFoldAttempt :one
+select * from rewind._begin_fold_attempt(
+  p_generation_id => @generation_id, p_partition => @partition, p_offset => @at_offset, p_limit => @record_limit, p_worker => @worker,
+  p_alone => @alone);
+
+-- name: EndFoldAttempt :one
+select rewind._end_fold_attempt(
+  p_generation_id => @generation_id, p_partition => @partition, p_next_offset => @next_offset, p_passed => @passed)::boolean as passed;
 
 -- name: WaitForWake :exec
 update rewind.workers set waiting_since = case when @waiting::boolean then rewind._now() end where worker_id = @worker;

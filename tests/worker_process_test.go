@@ -25,6 +25,9 @@ import (
 // The test program, started again with this variable, is a worker that folds perspective g in Go.
 const workerURLVariable = "REWIND_TEST_WORKER_URL"
 
+// exitingValue makes the fold of such a process end it.
+const exitingValue = 88_888
+
 // blockingValue makes the fold of such a process wait until its standard input ends.
 const blockingValue = 77_777
 
@@ -45,7 +48,9 @@ func runWorkerProcess(url string) int {
 		p := chainPerspective(nil)
 		p.Apply = func(model chainModel, event rewind.Event) (chainModel, error) {
 			var payload struct{ V int }
-			if err := json.Unmarshal(event.Payload, &payload); err == nil && payload.V == blockingValue {
+			if err := json.Unmarshal(event.Payload, &payload); err == nil && payload.V == exitingValue {
+				os.Exit(3)
+			} else if err == nil && payload.V == blockingValue {
 				if _, err := io.Copy(io.Discard, input); err != nil {
 					return model, err
 				}

@@ -29,7 +29,7 @@ const (
 // applyBatch applies the next batch of a partition. pgx.ErrNoRows: another session has the partition.
 func (r *runner) applyBatch(ctx context.Context, item db.RewindWork, limit int) (db.RewindAppliedBatch, error) {
 	if perspective, ok := r.perspectives[item.PerspectiveName]; ok {
-		return r.applyGoBatch(ctx, item, perspective, limit)
+		return r.applyCarefully(ctx, item, perspective, limit)
 	}
 	// One round trip: if this process is stopped in the middle, the server goes on without it.
 	result, err := r.query.ApplyBatch(ctx, inBoundedTransaction(r.pool), db.ApplyBatchParams{
@@ -84,13 +84,13 @@ func (r *runner) logNarrated(item db.RewindWork, narrated json.RawMessage, took 
 }
 
 // failRecord takes the failure of a batch of one record, by its fold as it seems, for one of that record's stream, so that the others go
-// on. It returns how many streams that are.
-func (r *runner) failRecord(ctx context.Context, item db.RewindWork, reason error) (int64, error) {
+// on. It returns how many streams that are. park: it isn't tried again by itself.
+func (r *runner) failRecord(ctx context.Context, item db.RewindWork, reason error, park bool) (int64, error) {
 	r.perspectiveLog.Error("fold fails its batch, setting its stream apart", slog.String("perspective_name", item.PerspectiveName),
 		slog.Int("wal_partition", int(*item.WalPartition)), slog.Int64("wal_offset", *item.NextOffset), slog.Any("error", reason))
 	failed, err := retry(ctx, r, func() (bool, error) {
 		return r.query.FailRecord(ctx, inTransaction(r.pool), db.FailRecordParams{
-			GenerationID: item.GenerationID, Partition: *item.WalPartition, AtOffset: *item.NextOffset, Error: reason.Error(),
+			GenerationID: item.GenerationID, Partition: *item.WalPartition, AtOffset: *item.NextOffset, Error: reason.Error(), Park: park,
 		})
 	})
 	if !failed || err != nil {

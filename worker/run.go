@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/rewindpg/rewind/internal/db"
 	"github.com/rewindpg/rewind/migrate"
@@ -63,6 +64,9 @@ type runner struct {
 	delay    time.Duration
 	failures int // of polls in a row
 
+	folding  *semaphore.Weighted // each fold in Go takes one of foldingAlone; one that may end the process takes all
+	outlived sync.Map            // partitions whose first batches in Go ended neither themselves nor this process
+
 	listening atomic.Bool
 	waiting   bool // to be woken
 
@@ -111,6 +115,7 @@ func (w *Worker) runUntil(ctx context.Context, untilIdle bool) error {
 		stopping:  ctx.Done(),
 		settled:   make(chan func()),
 		delay:     w.config.PollInterval,
+		folding:   semaphore.NewWeighted(foldingAlone),
 		busy:      map[partition]bool{},
 		failing:   map[partition]failure{},
 		deferred:  map[int64]bool{},
@@ -409,7 +414,7 @@ func (r *runner) startBatches(ctx context.Context) {
 			began := time.Now()
 			result, err := r.applyBatch(ctx, item, limit)
 			if limit == 1 && isOfItsFold(err) {
-				result.Failed, err = r.failRecord(ctx, item, err)
+				result.Failed, err = r.failRecord(ctx, item, err, false)
 			}
 			return func() {
 				r.batches--

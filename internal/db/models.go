@@ -67,6 +67,13 @@ type RewindBatchResult struct {
 	HeadOffset   int64
 }
 
+// How many records a batch in Go may have; is_suspect: a fold among the next ones may end its process; deaths: how often the next record alone did.
+type RewindBegunAttempt struct {
+	RecordLimit int32
+	IsSuspect   bool
+	Deaths      int32
+}
+
 // Offsets of a claimed batch, from inclusive, to exclusive, and the partition's next append position.
 type RewindClaimedRange struct {
 	FromOffset int64
@@ -237,6 +244,20 @@ type RewindFold struct {
 	SnapshotModels          []json.RawMessage
 	SnapshotAppliedVersions []int64
 	SnapshotEventsApplied   []int64
+}
+
+// Batches that are folded in Go with care, since a fold before end_offset may end its worker's process.
+type RewindFoldAttempt struct {
+	GenerationID int32
+	WalPartition int32
+	WorkerID     string
+	// Where the batch under way begins; null: it ended, and its worker lived on.
+	FromOffset  *int64
+	RecordLimit int32
+	EndOffset   int64
+	// How often a batch of the one record at from_offset ended its worker.
+	Deaths    int32
+	StartedAt time.Time
 }
 
 // What a step of a batch did: streams written, events folded, streams failed, late streams repaired, of those restored from snapshots; narrated: repairs that it put on record.

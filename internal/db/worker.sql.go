@@ -66,6 +66,35 @@ func (q *Queries) ApplyBatch(ctx context.Context, db DBTX, arg ApplyBatchParams)
 	return i, err
 }
 
+const beginFoldAttempt = `-- name: BeginFoldAttempt :one
+select record_limit, is_suspect, deaths from rewind._begin_fold_attempt(
+  p_generation_id => $1, p_partition => $2, p_offset => $3, p_limit => $4, p_worker => $5,
+  p_alone => $6)
+`
+
+type BeginFoldAttemptParams struct {
+	GenerationID int32
+	Partition    int32
+	AtOffset     int64
+	RecordLimit  int32
+	Worker       string
+	Alone        bool
+}
+
+func (q *Queries) BeginFoldAttempt(ctx context.Context, db DBTX, arg BeginFoldAttemptParams) (RewindBegunAttempt, error) {
+	row := db.QueryRow(ctx, beginFoldAttempt,
+		arg.GenerationID,
+		arg.Partition,
+		arg.AtOffset,
+		arg.RecordLimit,
+		arg.Worker,
+		arg.Alone,
+	)
+	var i RewindBegunAttempt
+	err := row.Scan(&i.RecordLimit, &i.IsSuspect, &i.Deaths)
+	return i, err
+}
+
 const beginReplay = `-- name: BeginReplay :one
 select trigger_event_id, head_version, replay_source, restore_event_id, snapshot_event_id, model, events_applied, events_to_fold from rewind._begin_replay(
   p_generation_id => $1, p_stream_id => $2, p_to_version => $3, p_full => $4)
@@ -262,6 +291,30 @@ func (q *Queries) CountDebts(ctx context.Context, db DBTX, arg CountDebtsParams)
 	return i, err
 }
 
+const endFoldAttempt = `-- name: EndFoldAttempt :one
+select rewind._end_fold_attempt(
+  p_generation_id => $1, p_partition => $2, p_next_offset => $3, p_passed => $4)::boolean as passed
+`
+
+type EndFoldAttemptParams struct {
+	GenerationID int32
+	Partition    int32
+	NextOffset   int64
+	Passed       bool
+}
+
+func (q *Queries) EndFoldAttempt(ctx context.Context, db DBTX, arg EndFoldAttemptParams) (bool, error) {
+	row := db.QueryRow(ctx, endFoldAttempt,
+		arg.GenerationID,
+		arg.Partition,
+		arg.NextOffset,
+		arg.Passed,
+	)
+	var passed bool
+	err := row.Scan(&passed)
+	return passed, err
+}
+
 const extendReplay = `-- name: ExtendReplay :one
 select coalesce(rewind._extend_replay(
   p_generation => g.*, p_stream_id => $1, p_last_event_id => $2, p_to_version => $3), 0)::bigint as to_version
@@ -290,7 +343,7 @@ func (q *Queries) ExtendReplay(ctx context.Context, db DBTX, arg ExtendReplayPar
 
 const failRecord = `-- name: FailRecord :one
 select rewind._fail_record(
-  p_generation_id => $1, p_partition => $2, p_offset => $3, p_error => $4)::boolean as failed
+  p_generation_id => $1, p_partition => $2, p_offset => $3, p_error => $4, p_park => $5)::boolean as failed
 `
 
 type FailRecordParams struct {
@@ -298,6 +351,7 @@ type FailRecordParams struct {
 	Partition    int32
 	AtOffset     int64
 	Error        string
+	Park         bool
 }
 
 func (q *Queries) FailRecord(ctx context.Context, db DBTX, arg FailRecordParams) (bool, error) {
@@ -306,6 +360,7 @@ func (q *Queries) FailRecord(ctx context.Context, db DBTX, arg FailRecordParams)
 		arg.Partition,
 		arg.AtOffset,
 		arg.Error,
+		arg.Park,
 	)
 	var failed bool
 	err := row.Scan(&failed)

@@ -23,3 +23,9 @@ create or replace view rewind.flagged_scan as
 select 0::bigint as streams, 0::bigint as perspectives, 0::bigint as left_alone, null::timestamptz as scanned_at
 where false;
 comment on view rewind.flagged_scan is 'Flagged streams, of how many perspectives, and how many of the streams a worker leaves alone.';
+
+create or replace view rewind.begun_attempt as
+select 0::int as record_limit, false::boolean as is_suspect, 0::int as deaths
+where false;
+comment on view rewind.begun_attempt is
+  'How many records a batch in Go may have; is_suspect: a fold among the next ones may end its process; deaths: how often the next record alone did.';

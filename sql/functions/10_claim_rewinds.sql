@@ -3,6 +3,8 @@
 -- A rewind with a defer_ratio of which less is owed is put off: its cursor is looked at again at retry_at, when it has been owed for half as
 -- long again, so that looking costs little however many streams wait. Each rewind then folds no more than 1 / defer_ratio events for one
 -- that is owed, and all of them together a multiple of the log. At most a thousand are put off in one call.
+-- A repair in Go whose last worker left its lock to expire counts that as an attempt and waits for the next one: its fold may have ended
+-- the worker.
 -- Locks: stream lock rows; then the cursors that are put off, passing by those that are locked.
 create or replace function rewind._claim_rewinds(
   p_worker text, p_limit int, p_perspectives text[], p_generations int[],
@@ -22,6 +24,8 @@ declare
   v_found boolean := true;
   v_deferred uuid[] := array[]::uuid[];
   v_deferred_in int[] := array[]::int[];
+  v_abandoned uuid[] := array[]::uuid[];
+  v_abandoned_in int[] := array[]::int[];
 begin
   if p_limit is null or p_limit < 1 then
     raise exception 'limit must be positive, not %', coalesce(p_limit::text, 'null') using errcode = '22023';
@@ -32,11 +36,19 @@ begin
     for v_due in
       select *
       from rewind._due_rewinds(case when cardinality(v_deferred) = 0 then p_limit - v_claimed else 100 end, p_perspectives, p_generations, p_impatient,
-        p_except || v_deferred)
+        p_except || v_deferred || v_abandoned)
     loop
       exit when v_claimed = p_limit;
       v_found := true;
       v_generation := rewind._writable_generation(v_due.generation_id);
+      if v_generation.apply is null and exists (
+        select from rewind.perspective_stream_locks l
+        where l.stream_id = v_due.stream_id and l.generation_id = v_due.generation_id and l.reason = 'rewind'
+      ) then
+        v_abandoned := v_abandoned || v_due.stream_id;
+        v_abandoned_in := v_abandoned_in || v_due.generation_id;
+        continue;
+      end if;
       select * into v_owed from rewind._owed_records(v_generation, v_due.stream_id, v_due.applied_version);
       v_trigger := least(v_owed.least_event_id, v_due.trigger_event_id);
       if v_due.defer_ratio is not null and v_owed.records < v_due.defer_ratio * (v_due.events_applied + v_owed.records - coalesce((
@@ -66,6 +78,9 @@ begin
   end loop;
   if cardinality(v_deferred) > 0 then
     perform rewind._defer_rewinds(v_deferred_in, v_deferred);
+  end if;
+  if cardinality(v_abandoned) > 0 then
+    perform rewind._abandon_repairs(v_abandoned_in, v_abandoned);
   end if;
 end
 $function$;

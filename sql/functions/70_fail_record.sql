@@ -1,8 +1,10 @@
 -- Marks the stream of the next record of a partition Failed, after a batch of that record alone has ended its connection or its patience:
--- the live path then passes the stream's records over, and its retries happen apart from all others. False if the partition is held by
--- another session or has moved on, or if the record is none that the perspective folds.
+-- the live path then passes the stream's records over, and its retries happen apart from all others; with p_park there are none until
+-- somebody asks for one. False if the partition is held by another session or has moved on, or if the record is none that the
+-- perspective folds.
 -- Locks: perspective partition, cursor. Errors: RW014, RW018, RW020.
-create or replace function rewind._fail_record(p_generation_id int, p_partition int, p_offset bigint, p_error text) returns boolean
+create or replace function rewind._fail_record(p_generation_id int, p_partition int, p_offset bigint, p_error text, p_park boolean)
+  returns boolean
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
 as $function$
@@ -26,8 +28,12 @@ begin
   end if;
   perform rewind._fail_cursors(p_generation_id, p_partition, array[v_record.stream_id], array[p_error], array[v_record.event_id],
     array[null::uuid], rewind._perspective_options(v_generation.perspective_name));
+  if p_park then
+    update rewind.perspective_cursors c set retry_at = null
+    where c.generation_id = p_generation_id and c.stream_id = v_record.stream_id;
+  end if;
   return true;
 end
 $function$;
 
-comment on function rewind._fail_record(int, int, bigint, text) is 'Marks the stream of a partition''s next record Failed.';
+comment on function rewind._fail_record(int, int, bigint, text, boolean) is 'Marks the stream of a partition''s next record Failed.';
