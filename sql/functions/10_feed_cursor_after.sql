@@ -6,6 +6,7 @@ create or replace function rewind._feed_cursor_after(p_tree rewind.trees, p_rang
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
   set enable_bitmapscan = off
+  set enable_nestloop = off
   set jit = off
 as $function$
 begin

@@ -3,8 +3,9 @@
 -- max_bytes (4194304; of payloads, metadata and deltas as stored), and then has at least one row; an empty page means: go on from p_until.
 -- p_filter: {"event_types": [...], "kinds": [...], "key_prefix": "...", "origin": "local" | "foreign" | "all"}; by default records authored
 -- here, which p_include_local_origin false takes out. Clean-up records (kind 5, Tombstone) never appear.
--- The merge streams: a part of every partition is looked at, and what is before the earliest of the parts' ends is complete. If that isn't
--- enough, parts grow. So a page costs a constant factor of itself and of what is filtered away in it, whatever the size of the log.
+-- The merge streams: a piece of every partition is looked at, and what is before the earliest of the pieces' ends is complete. If that isn't
+-- enough for the page, it goes on from there. So a page costs a constant factor of itself and of what is filtered away in it, whatever the
+-- size of the log.
 -- Errors: RW005, 22023, RW010, RW011, RW012, RW018.
 create or replace function rewind.read_feed(
   p_tree text,
@@ -33,12 +34,14 @@ declare
   v_from bigint[];
   v_until bigint[];
   v_to bigint[];
-  v_bound bigint[]; -- hlc and partition: up to here the parts are complete; null: they are all there is
+  v_bound bigint[]; -- hlc and partition: up to here the pieces are complete; null: they are all there is
   v_end bigint[];
   v_limit bigint := p_limit;
   v_part numeric;
-  v_found bigint;
-  v_fitting bigint;
+  v_last bigint[]; -- partition, offset and bytes of the last record so far, which waits until it is known whether it is the page's last
+  v_rows bigint := 0;
+  v_returned bigint;
+  v_bytes bigint;
 begin
   perform rewind._check_options(p_options, array['max_bytes']);
   v_max_bytes := coalesce((p_options ->> 'max_bytes')::bigint, 4194304);
@@ -50,7 +53,7 @@ begin
   from rewind._feed_ranges(p_tree, p_cursor, p_until) r;
 
   v_part := p_limit::numeric / cardinality(v_partitions);
-  v_part := least(p_limit, ceil(1.25 * v_part + 4 * sqrt(v_part)));
+  v_part := least(p_limit, ceil(v_part + 4 * sqrt(v_part)));
   v_to := array(select least(r.from_offset + v_part, r.until_offset) from unnest(v_from, v_until) r(from_offset, until_offset));
   loop
     select min(array[w.hlc, r.wal_partition]) into v_bound
@@ -66,52 +69,47 @@ begin
       from rewind._feed_positions(v_tree.tree_id, v_partitions, v_from, v_to, v_bound[1], v_bound[2]::int) n
       order by n.wal_partition
     ) end;
-    v_found := (select sum(r.end_offset - r.from_offset) from unnest(v_from, v_end) r(from_offset, end_offset));
 
-    if v_found >= v_limit or v_bound is null then
-      -- All of the page or nothing of it.
-      return query
-      select w.tree_id, w.wal_partition, w.wal_offset, w.hlc, w.stream_id, w.stream_version, w.event_id, w.kind, w.mode, w.event_type,
-        w.payload, w.metadata, w.delta, w.end_key, w.origin_cluster, w.origin_hlc, w.appended_at, p_tree, s.tenant_id, s.stream_key,
-        case when w.nth = w.records then rewind._feed_cursor_after(v_tree, v_ranges, v_end, w.hlc, w.wal_partition) end
+    return query
+    select w.tree_id, w.wal_partition, w.wal_offset, w.hlc, w.stream_id, w.stream_version, w.event_id, w.kind, w.mode, w.event_type,
+      w.payload, w.metadata, w.delta, w.end_key, w.origin_cluster, w.origin_hlc, w.appended_at, p_tree, s.tenant_id, s.stream_key,
+      case when w.is_last then rewind._feed_cursor_after(v_tree, v_ranges, v_end, w.hlc, w.wal_partition) end
+    from (
+      select w.*,
+        row_number() over in_order as nth,
+        sum(w.bytes) over in_order as bytes_so_far,
+        (sum(w.bytes) over in_order + lead(w.bytes) over in_order <= v_max_bytes) is not true as is_last,
+        lead(w.bytes) over in_order is null as is_end
       from (
-        select w.*,
-          row_number() over in_order as nth,
-          count(*) over page as records,
-          sum(rewind._feed_bytes(w.payload, w.metadata, w.delta)) over page as bytes
-        from (
-          select w.* from rewind._scan_feed(v_tree.tree_id, v_partitions, v_from, v_end, v_filter) w
-          order by w.hlc, w.wal_partition
-          limit v_limit
-        ) w
-        window in_order as (order by w.hlc, w.wal_partition), page as (in_order rows between unbounded preceding and unbounded following)
+        select w.*, rewind._feed_bytes(w.payload, w.metadata, w.delta) as bytes
+        from rewind._scan_feed(v_tree.tree_id, v_partitions || v_last[1]::int, v_from || v_last[2], v_end || v_last[2] + 1, v_filter) w
+        order by w.hlc, w.wal_partition
+        limit v_limit
       ) w
-      join rewind.streams s on s.stream_id = w.stream_id
-      where (w.records = v_limit or v_bound is null) and (w.bytes <= v_max_bytes or v_limit = 1)
-      order by w.hlc, w.wal_partition;
-      exit when found;
+      window in_order as (order by w.hlc, w.wal_partition rows unbounded preceding)
+    ) w
+    join rewind.streams s on s.stream_id = w.stream_id
+    where (w.bytes_so_far <= v_max_bytes or (v_rows = 0 and w.nth = 1)) and (not w.is_end or w.nth = v_limit or v_bound is null)
+    order by w.hlc, w.wal_partition;
+    get diagnostics v_returned = row_count;
+    exit when v_returned = v_limit or v_bound is null;
 
-      select count(*), greatest(count(*) filter (where b.bytes_so_far <= v_max_bytes), 1) into v_found, v_fitting
-      from (
-        select sum(rewind._feed_bytes(w.payload, w.metadata, w.delta)) over (order by w.hlc, w.wal_partition) as bytes_so_far
-        from (
-          select w.* from rewind._scan_feed(v_tree.tree_id, v_partitions, v_from, v_end, v_filter) w
-          order by w.hlc, w.wal_partition
-          limit v_limit
-        ) w
-      ) b;
-      if v_fitting < v_found then
-        v_limit := v_fitting;
-        continue;
-      end if;
-      exit when v_bound is null;
-    end if;
+    select sum(w.bytes), (max(array[w.hlc, w.wal_partition, w.wal_offset, w.bytes]))[2:] into v_bytes, v_last
+    from (
+      select w.*, rewind._feed_bytes(w.payload, w.metadata, w.delta) as bytes
+      from rewind._scan_feed(v_tree.tree_id, v_partitions || v_last[1]::int, v_from || v_last[2], v_end || v_last[2] + 1, v_filter) w
+    ) w;
+    exit when v_returned > 0 and v_bytes > v_max_bytes;
+    v_rows := v_rows + v_returned;
+    v_limit := v_limit - v_returned;
+    v_max_bytes := v_max_bytes - coalesce(v_bytes - v_last[3], 0);
     v_to := array(
-      select greatest(r.to_offset, least(r.until_offset, r.end_offset + ceil(1.25 * g.growth + 4 * sqrt(g.growth)) + 1))
-      from unnest(v_from, v_to, v_until, v_end) r(from_offset, to_offset, until_offset, end_offset)
+      select least(r.until_offset, r.end_offset + ceil(g.wanted + 4 * sqrt(g.wanted)) + 1)
+      from unnest(v_from, v_until, v_end) r(from_offset, until_offset, end_offset)
       cross join lateral (
-        select (r.end_offset - r.from_offset) * least(16, (v_limit - v_found)::numeric / greatest(v_found, 1)) as growth
+        select least((r.end_offset - r.from_offset) * least(16, v_limit::numeric / greatest(v_returned, 1)), 4096) as wanted
       ) g);
+    v_from := v_end;
   end loop;
 end
 $function$;
