@@ -501,3 +501,25 @@ func TestAppendOnly(t *testing.T) {
 		wantCode(t, pool, "55000", statement)
 	}
 }
+
+// Nobody but the system says what the system did, or holds it up.
+func TestSystemTreeIsReserved(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	for _, statement := range []string{
+		`select from rewind.append_events('$system', 's', '[{"type": "said"}]')`,
+		`select from rewind.append_events('$system', 's', '[]')`,
+		`select from rewind.append_batch('$system', '{s}', '{null}', '{said}', '{null}')`,
+		`select from rewind.lock_streams('$system', '{s}')`,
+	} {
+		if err := wantCode(t, pool, "22023", statement); !strings.Contains(err.Message, "reserved") {
+			t.Errorf("%s: %s", statement, err.Message)
+		}
+	}
+	mustExec(t, pool, `select from rewind.publish_system_event('Said', 's', '{"n": 1}')`)
+	if got := queryOne[string](t, pool, `select event_type || payload::text from rewind.read_stream('$system', 's')`); got != `Said{"n": 1}` {
+		t.Errorf("the system said %q", got)
+	}
+	wantCode(t, pool, "22023", `select from rewind.publish_system_event('Said', null, '{}')`)
+	wantCode(t, pool, "RW017", `select from rewind.publish_system_event(null, 's', '{}')`)
+}

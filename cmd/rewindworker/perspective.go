@@ -136,11 +136,13 @@ func (c *perspectiveDropCmd) Run(ctx context.Context, g *globals) error {
 }
 
 type perspectivePauseCmd struct {
-	Name string `arg:"" help:"Perspective."`
+	Name   string `arg:"" help:"Perspective."`
+	NoWait bool   `help:"Don't wait for batches that are under way."`
 }
 
 func (c *perspectivePauseCmd) Run(ctx context.Context, g *globals) error {
-	return g.act(ctx, fmt.Sprintf("perspective %s is paused", c.Name), `select rewind.pause_perspective(p_name => $1)`, c.Name)
+	return g.act(ctx, fmt.Sprintf("perspective %s is paused", c.Name),
+		`select rewind.pause_perspective(p_name => $1, p_options => jsonb_build_object('wait', not $2::boolean))`, c.Name, c.NoWait)
 }
 
 type perspectiveResumeCmd struct {

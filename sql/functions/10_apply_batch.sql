@@ -21,6 +21,7 @@ begin
   if not found then
     return;
   end if;
+  perform rewind._writable_generation(p_generation_id); -- once more: who pauses a perspective waits for its partitions
   if v_range.to_offset = v_range.from_offset then
     return query select 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint, v_range.to_offset, v_range.head_offset, 0::bigint,
       0::bigint, jsonb '[]';

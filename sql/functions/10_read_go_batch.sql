@@ -24,6 +24,7 @@ begin
   if not found then
     return;
   end if;
+  perform rewind._writable_generation(p_generation_id); -- once more: who pauses a perspective waits for its partitions
   if v_range.to_offset > v_range.from_offset then
     v_range.to_offset := rewind._bound_batch(v_generation.tree_id, p_partition, v_range.from_offset, v_range.to_offset, p_max_bytes);
     v_late := array(

@@ -24,6 +24,9 @@ declare
   v_stream_of int[];
   v_errors jsonb;
 begin
+  if p_tree = '$system' then
+    perform rewind._refuse_system_tree();
+  end if;
   if (cardinality(p_streams) = all (array[
     cardinality(p_event_ids), cardinality(p_types), cardinality(p_payloads), coalesce(cardinality(p_metadata), cardinality(p_streams))
   ])) is not true then

@@ -36,6 +36,9 @@ declare
   v_now timestamptz;
   v_place rewind.appended;
 begin
+  if p_tree = '$system' then
+    perform rewind._refuse_system_tree();
+  end if;
   select s.tree_id, s.wal_partition into v_tree_id, v_partition from rewind.streams s where s.stream_id = v_stream_id;
   if not found then
     v_tree := rewind._find_tree(p_tree);

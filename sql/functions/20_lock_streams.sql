@@ -12,6 +12,9 @@ declare
   v_tree constant rewind.trees := rewind._find_tree(p_tree);
   v_tenant_id constant text := rewind._tenant_id(p_options);
 begin
+  if p_tree = '$system' then
+    perform rewind._refuse_system_tree();
+  end if;
   perform rewind._check_name('stream key', k) from unnest(p_streams) k;
   perform rewind._lock_streams(v_tree, v_tenant_id, p_streams);
 end

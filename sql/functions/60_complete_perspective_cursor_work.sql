@@ -50,6 +50,7 @@ begin
         'held_token', v_lock.token, 'expires_at', v_lock.expires_at)::text,
       hint = 'nothing was written; whoever holds the lock now repairs the stream';
   end if;
+  perform rewind._writable_generation(p_generation_id); -- once more: who pauses a perspective waits for its stream locks
   select * into v_before
   from rewind.perspective_cursors
   where generation_id = p_generation_id and stream_id = p_stream_id
