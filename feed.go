@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	firstRecords = 256     // of the first read: the first record comes soon
+	firstRecords = 64      // of the first read: the first record comes soon
 	maxRecords   = 8192    // of a later one
 	maxInline    = 2 << 10 // bytes, as stored, of a record that comes with others; what is larger is kept out of the table's rows anyway
 	maxBytes     = 4 << 20 // of larger ones that are loaded at once, but for one that is larger itself
