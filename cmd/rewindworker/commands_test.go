@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,6 +151,25 @@ func TestVerifyWithoutPerspectives(t *testing.T) {
 	if _, stderr := runBoth(t, exitDone, "verify", "--database-url", testdb.NewURL(t)); !strings.Contains(stderr, "nothing to verify") {
 		t.Error(stderr)
 	}
+}
+
+func TestPerspectiveExplain(t *testing.T) {
+	t.Parallel()
+	database, _ := newCounted(t)
+	var last explainedEvent
+	decode(t, runCommand(t, exitDone, "perspective", "explain", "tally", "a", "--last=1", "--json", database), &last)
+	if last.Place != 2 || string(last.Model) != `{"n":2}` || !slices.Equal(last.LastSet, []string{"/n"}) || !last.Applied {
+		t.Errorf("%+v", last)
+	}
+	output := runCommand(t, exitDone, "perspective", "explain", "tally", "a", database)
+	for _, want := range []string{`: nothing → {"n":1}`, "/n: 1 → 2 *"} {
+		if !strings.Contains(strings.ReplaceAll(output, `{"n": 1}`, `{"n":1}`), want) {
+			t.Errorf("%q is missing in\n%s", want, output)
+		}
+	}
+	runCommand(t, exitFailed, "perspective", "explain", "tally", "unknown", database)
+	runCommand(t, exitFailed, "perspective", "explain", "unknown", "a", database)
+	runCommand(t, exitUsage, "perspective", "explain", "tally", "a", "--last=-1", database)
 }
 
 func TestRewinds(t *testing.T) {

@@ -19,6 +19,8 @@ type perspectiveCmd struct {
 	Rewind perspectiveRewindCmd `cmd:"" help:"Ask for a replay of a stream from its beginning; its model stays until then."`
 	Retry  perspectiveRetryCmd  `cmd:"" help:"Let a failed stream be tried again at once."`
 	Skip   perspectiveSkipCmd   `cmd:"" help:"Leave an event out of a stream's model, for good."`
+
+	Explain perspectiveExplainCmd `cmd:"" help:"Show how a stream's model came to be, event by event."`
 }
 
 type perspectiveCreateCmd struct {

@@ -18,8 +18,6 @@ create or replace function rewind._guard_events(
 as $function$
 declare
   v_complaints jsonb[];
-  v_code text;
-  v_errors jsonb;
 begin
   -- By event, null where there is nothing to complain about.
   select array_agg(case when w.event_id is null then c.complaint end order by e.n) into v_complaints
@@ -31,19 +29,7 @@ begin
   end if;
 
   if rewind._tree_options(p_tree.tree_id) ->> 'skew_policy' = 'reject' then
-    select c.complaint ->> 'code', jsonb_agg(c.complaint - 'code' order by c.n) into v_code, v_errors
-    from unnest(v_complaints) with ordinality c(complaint, n)
-    where c.complaint is not null
-    group by 1
-    order by 1
-    limit 1;
-    if v_code = 'RW004' then
-      perform rewind._refuse_events('RW004', 'event is further in the future than max_clock_skew', v_errors,
-        'set the clock of whoever made the event, or raise the tree''s option max_clock_skew');
-    else
-      perform rewind._refuse_events('RW015', 'event is older than lateness_horizon', v_errors,
-        'correct it by an event of today, or raise the tree''s option lateness_horizon');
-    end if;
+    perform rewind._refuse_complaints(to_jsonb(array_remove(v_complaints, null)));
   end if;
 
   insert into rewind.quarantined_events (

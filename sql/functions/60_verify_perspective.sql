@@ -16,20 +16,13 @@ create or replace function rewind.verify_perspective(p_perspective text, p_strea
 as $function$
 declare
   v_generation rewind.perspective_generations;
-  v_tree_name text;
   v_stream_id uuid;
   v_suspects uuid[];
 begin
   perform rewind._check_options(p_options, array['tenant_id']);
   v_generation := rewind._perspective_generation(p_perspective, null);
   if p_stream is not null then
-    select tree_name into v_tree_name from rewind.trees where tree_id = v_generation.tree_id;
-    v_stream_id := rewind.stream_id(v_tree_name, p_stream, p_options);
-    perform from rewind.streams where stream_id = v_stream_id;
-    if not found then
-      raise exception 'tree "%" has no stream "%"', v_tree_name, p_stream using
-        errcode = '22023', detail = jsonb_build_object('tree_name', v_tree_name, 'stream_key', p_stream, 'stream_id', v_stream_id)::text;
-    end if;
+    v_stream_id := (rewind._find_stream(v_generation.tree_id, p_stream, p_options)).stream_id;
   end if;
   begin
     select array_agg(distinct p.stream_id) into v_suspects
