@@ -19,3 +19,18 @@ func CreateTree(ctx context.Context, tx DBTX, name string, partitions int) error
 	})
 	return wrap(err, fmt.Sprintf("create tree %q", name))
 }
+
+// RepartitionTree moves a tree on to another number of partitions. Readers of its feed, with whatever cursor, and perspectives finish what is in
+// the partitions of before, and go on in the new ones. Appends wait for it, for less than a second if tx is a pool; it fails with SQLSTATE 55P03
+// if a transaction that has appended stays open for half a minute.
+func RepartitionTree(ctx context.Context, tx DBTX, name string, partitions int) error {
+	_, err := queries.RepartitionTree(ctx, tx, db.RepartitionTreeParams{Tree: name, Partitions: int32(partitions)})
+	return wrap(err, fmt.Sprintf("repartition tree %q", name))
+}
+
+// RepointTree moves a tree on to the log of another one that is empty: the tree goes on with the partitions and options of that one, which is no
+// tree of its own any more. Otherwise it is as [RepartitionTree].
+func RepointTree(ctx context.Context, tx DBTX, name, to string) error {
+	_, err := queries.RepointTree(ctx, tx, db.RepointTreeParams{Tree: name, ToTree: to})
+	return wrap(err, fmt.Sprintf("repoint tree %q", name))
+}

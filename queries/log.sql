@@ -1,6 +1,12 @@
 -- name: CreateTree :one
 select * from rewind.create_tree(p_name => @name, p_partitions => @partitions, p_options => @options);
 
+-- name: RepartitionTree :one
+select * from rewind.repartition_tree(p_tree => @tree, p_partitions => @partitions);
+
+-- name: RepointTree :one
+select * from rewind.repoint_tree(p_tree => @tree, p_to => @to_tree);
+
 -- name: AppendEvents :many
 select * from rewind.append_events(
   p_tree => @tree, p_stream => @stream, p_events => @events, p_expected_version => sqlc.narg(expected_version), p_options => @options);

@@ -17,7 +17,7 @@ import (
 	"github.com/rewindpg/rewind"
 )
 
-// Appends that commit, roll back and stay open, trims, readers that stop and go on anywhere: resumed from the cursor of any record, the feed has
+// Appends that commit, roll back and stay open, trims, moves of the tree, readers that stop and go on anywhere: resumed from the cursor of any record, the feed has
 // exactly what it had after that record, and in the end what a reader saw is what was committed, each once.
 func TestPropertyFeedResumes(t *testing.T) {
 	t.Parallel()
@@ -114,6 +114,12 @@ func TestPropertyFeedResumes(t *testing.T) {
 				if err := rows.Err(); err != nil {
 					rt.Fatal(err)
 				}
+			},
+			"move": func(rt *rapid.T) {
+				for key := range open { // or it would wait for them
+					end(key, rapid.Bool().Draw(rt, "commit"))
+				}
+				moveTree(t, pool, rapid.IntRange(1, 8).Draw(rt, "to"))
 			},
 			"trim": func(rt *rapid.T) {
 				if _, err := rewind.TrimTree(ctxOf(t), pool, "t", at); err != nil {

@@ -27,8 +27,8 @@ create function app.step_repair(p_nth int) returns void language sql as $$
 	delete from app.repairs where (state).phase in ('done', 'failed', 'lost');
 $$`
 
-// Random events in random order, batches of random size, repairs whose steps interleave with them, requests and resets: after every
-// step each model is the fold of its cursor's prefix, in Go.
+// Random events in random order, batches of random size, repairs whose steps interleave with them, requests, resets and moves of the tree:
+// after every step each model is the fold of its cursor's prefix, in Go.
 func TestPropertyEveryStepIsSound(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -39,6 +39,7 @@ func TestPropertyEveryStepIsSound(t *testing.T) {
 			"max_snapshots_per_stream":        rapid.IntRange(1, 5).Draw(rt, "cap"),
 		}})
 		w.exec(repairSQL)
+		partitions := 2 // of all generations
 		stream := rapid.Custom(func(rt *rapid.T) string { return fmt.Sprint("s", rapid.IntRange(0, 2).Draw(rt, "stream")) })
 		w.append("s0", testEvent{at: 500, v: 1})
 		rt.Repeat(map[string]func(*rapid.T){
@@ -49,7 +50,12 @@ func TestPropertyEveryStepIsSound(t *testing.T) {
 				w.append(stream.Draw(rt, "key"), events...)
 			},
 			"batch": func(rt *rapid.T) {
-				w.exec(`select from rewind.apply_perspective_batch('p', $1, $2)`, rapid.IntRange(0, 1).Draw(rt, "partition"), rapid.IntRange(1, 12).Draw(rt, "limit"))
+				w.exec(`select from rewind.apply_perspective_batch('p', $1, $2)`, rapid.IntRange(0, partitions-1).Draw(rt, "partition"), rapid.IntRange(1, 12).Draw(rt, "limit"))
+			},
+			"move": func(rt *rapid.T) {
+				to := rapid.IntRange(1, 3).Draw(rt, "to")
+				moveTree(t, w.pool, to)
+				partitions += to
 			},
 			"begin repair": func(*rapid.T) { w.exec(`select app.begin_repair()`) },
 			"step repair":  func(rt *rapid.T) { w.exec(`select app.step_repair($1)`, rapid.IntRange(0, 2).Draw(rt, "nth")) },

@@ -43,6 +43,7 @@ type commands struct {
 	Doctor      doctorCmd      `cmd:"" help:"Look for what needs a person."`
 	Bench       benchCmd       `cmd:"" help:"Measure what this server does, beside baselines."`
 	Feed        feedCmd        `cmd:"" help:"Read and trim the change feed of a tree."`
+	Tree        treeCmd        `cmd:"" help:"Move a tree on to other partitions."`
 	NewEpoch    newEpochCmd    `cmd:"" name:"new-epoch" help:"Refuse the feed cursors of before, after a restore or a clone."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`
 }

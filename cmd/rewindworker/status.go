@@ -225,11 +225,16 @@ func (c *statusCmd) print(g *globals, s status) error {
 	fmt.Fprintln(g.stdout)
 	t := newTable(g.stdout, "tree", "partitions", "records")
 	for i := 0; i < len(s.Partitions); {
-		first, records := i, int64(0)
-		for ; i < len(s.Partitions) && s.Partitions[i].TreeName == s.Partitions[first].TreeName; i++ {
-			records += s.Partitions[i].NextOffset - s.Partitions[i].FloorOffset
+		tree, generation, partitions, records := s.Partitions[i].TreeName, 0, 0, int64(0)
+		for ; i < len(s.Partitions) && s.Partitions[i].TreeName == tree; i++ {
+			p := s.Partitions[i]
+			records += p.NextOffset - p.FloorOffset
+			if p.Generation > generation { // the last one is appended to
+				generation, partitions = p.Generation, 0
+			}
+			partitions++
 		}
-		t.AppendRow([]any{s.Partitions[first].TreeName, i - first, records})
+		t.AppendRow([]any{tree, partitions, records})
 	}
 	t.Render()
 

@@ -276,3 +276,51 @@ func (q *Queries) ReadStream(ctx context.Context, db DBTX, arg ReadStreamParams)
 	}
 	return items, nil
 }
+
+const repartitionTree = `-- name: RepartitionTree :one
+select tree_id, tree_name, generation, partitions, first_partition, options, created_at from rewind.repartition_tree(p_tree => $1, p_partitions => $2)
+`
+
+type RepartitionTreeParams struct {
+	Tree       string
+	Partitions int32
+}
+
+func (q *Queries) RepartitionTree(ctx context.Context, db DBTX, arg RepartitionTreeParams) (RewindTree, error) {
+	row := db.QueryRow(ctx, repartitionTree, arg.Tree, arg.Partitions)
+	var i RewindTree
+	err := row.Scan(
+		&i.TreeID,
+		&i.TreeName,
+		&i.Generation,
+		&i.Partitions,
+		&i.FirstPartition,
+		&i.Options,
+		&i.CreatedAt,
+	)
+	return i, err
+}
+
+const repointTree = `-- name: RepointTree :one
+select tree_id, tree_name, generation, partitions, first_partition, options, created_at from rewind.repoint_tree(p_tree => $1, p_to => $2)
+`
+
+type RepointTreeParams struct {
+	Tree   string
+	ToTree string
+}
+
+func (q *Queries) RepointTree(ctx context.Context, db DBTX, arg RepointTreeParams) (RewindTree, error) {
+	row := db.QueryRow(ctx, repointTree, arg.Tree, arg.ToTree)
+	var i RewindTree
+	err := row.Scan(
+		&i.TreeID,
+		&i.TreeName,
+		&i.Generation,
+		&i.Partitions,
+		&i.FirstPartition,
+		&i.Options,
+		&i.CreatedAt,
+	)
+	return i, err
+}

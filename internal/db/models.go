@@ -114,6 +114,24 @@ type RewindDueRewind struct {
 	DeferRatio      *float64
 }
 
+// An event of a stream and what it did to the model; late_by: how much later the newest one happened that had arrived before it.
+type RewindExplainedEvent struct {
+	Place         int64
+	EventID       *uuid.UUID
+	EventType     *string
+	OccurredAt    *time.Time
+	StreamVersion int64
+	AppendedAt    *time.Time
+	LateBy        *time.Duration
+	Applied       bool
+	Skipped       bool
+	Payload       json.RawMessage
+	Patch         json.RawMessage
+	LastSet       []string
+	Model         json.RawMessage
+	Error         *string
+}
+
 // Durable readers of a tree's feed: the cursor they go on from, and who reads until when.
 type RewindFeedConsumer struct {
 	ConsumerName string
@@ -291,13 +309,13 @@ type RewindLateStream struct {
 	Owing          bool
 }
 
-// Candidate records of a stream within a range of versions.
+// Candidate records of a stream within a range of versions; first_place: partition and offset of the first one.
 type RewindOwedRecord struct {
 	Records         int64
 	LeastEventID    *uuid.UUID
 	GreatestEventID *uuid.UUID
 	LastVersion     int64
-	LeastOffset     *int64
+	FirstPlace      []int64
 }
 
 // Partitions of every tree: next_offset is where the next record goes, last_hlc the clock of the last one.
@@ -332,6 +350,7 @@ type RewindPerspective struct {
 type RewindPerspectiveCursor struct {
 	GenerationID int32
 	StreamID     uuid.UUID
+	// Partition in which the live path read the stream last.
 	WalPartition int32
 	// Bits: 1 Processing, 2 Completed, 4 Failed, 8 CatchingUp, 32 RewindRequired.
 	Status int32
@@ -432,6 +451,18 @@ type RewindPerspectiveStreamLock struct {
 	EventsBehind   int64
 	// Start of the bracket of rewinds of its stream; null: no rewind has begun.
 	BracketStartedAt *time.Time
+}
+
+// What an event would do if it arrived now, and what that would cost.
+type RewindPreviewedEvent struct {
+	EventID        *uuid.UUID
+	Way            string
+	Behind         int64
+	RestoreEventID *uuid.UUID
+	EventsToFold   int64
+	Patch          json.RawMessage
+	Model          json.RawMessage
+	Error          *string
 }
 
 // Events too far in the future (RW004) or too old (RW015), kept out of the log until somebody decides.
@@ -546,12 +577,26 @@ type RewindSetting struct {
 
 // Streams, written once; stream_id is a hash of (tree, tenant, key).
 type RewindStream struct {
-	StreamID     uuid.UUID
-	TreeID       int32
+	StreamID uuid.UUID
+	TreeID   int32
+	// Partition in which the stream began. Where it is appended to follows from its id and its tree (_stream_partition).
 	WalPartition int32
 	TenantID     string
 	StreamKey    string
 	CreatedAt    time.Time
+}
+
+// A candidate record of a stream, as folds take it.
+type RewindStreamEvent struct {
+	StreamID      *uuid.UUID
+	StreamKey     *string
+	TenantID      *string
+	EventID       *uuid.UUID
+	EventType     *string
+	Payload       json.RawMessage
+	Metadata      json.RawMessage
+	StreamVersion int64
+	AppendedAt    *time.Time
 }
 
 // Shape: tenant and key of a stream.
@@ -582,6 +627,13 @@ type RewindTree struct {
 	CreatedAt      time.Time
 }
 
+// Shape: a generation of a tree, and the partitions that it has.
+type RewindTreeGeneration struct {
+	Generation     int32
+	FirstPartition int32
+	Partitions     int32
+}
+
 // Partitions of every generation of every tree; records below floor_offset were trimmed.
 type RewindTreePartition struct {
 	TreeID       int32
@@ -592,6 +644,10 @@ type RewindTreePartition struct {
 	FloorHlc *int64
 	// How far trim_tree has come in deleting what is below the floor.
 	TrimmedOffset int64
+	// Where the partition ends, since its tree has moved on; null: it is appended to.
+	EndOffset *int64
+	// Clocks of all its records are above this, the last one of the generation before; null in the first generation.
+	BaseHlc *int64
 }
 
 // Shape: where the floor of a partition would be, and what a consumer needs of it.

@@ -39,3 +39,8 @@ from rewind.wal w
 where false;
 
 comment on view rewind.records is 'Shape: a record with the names of its tree, tenant and stream.';
+
+create or replace view rewind.tree_generation as
+select 0::int as generation, 0::int as first_partition, 0::int as partitions
+where false;
+comment on view rewind.tree_generation is 'Shape: a generation of a tree, and the partitions that it has.';

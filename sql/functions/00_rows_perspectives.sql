@@ -145,9 +145,10 @@ select
   null::uuid as least_event_id,
   null::uuid as greatest_event_id,
   0::bigint as last_version,
-  null::bigint as least_offset
+  null::bigint[] as first_place
 where false;
-comment on view rewind.owed_records is 'Candidate records of a stream within a range of versions.';
+comment on view rewind.owed_records is
+  'Candidate records of a stream within a range of versions; first_place: partition and offset of the first one.';
 
 create or replace view rewind.repair_state as
 select

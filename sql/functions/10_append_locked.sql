@@ -91,10 +91,11 @@ begin
   select
     array_agg(p.wal_partition),
     array_agg(coalesce(h.wal_offset, -1)),
-    array_agg(greatest(h.hlc, rewind._hlc(v_now) - 1)),
+    array_agg(greatest(h.hlc, t.base_hlc, rewind._hlc(v_now) - 1)),
     (select s.cluster_id from rewind.settings s where s.singleton)
   into v_locked, v_offsets, v_hlcs, v_cluster_id
   from (select distinct u.wal_partition from unnest(p_partitions) u(wal_partition)) p
+  join rewind.tree_partitions t on t.tree_id = p_tree.tree_id and t.wal_partition = p.wal_partition
   left join lateral (
     select w.wal_offset, w.hlc from rewind.wal w
     where w.tree_id = p_tree.tree_id and w.wal_partition = p.wal_partition

@@ -1,5 +1,6 @@
 -- Claims a (generation, partition) for a batch: the row lock is the claim, held to the end of the transaction. The head is read in a
--- statement after the lock was taken. No row if another session holds it. Errors: RW018 no such partition.
+-- statement after the lock was taken. No row if another session holds it, or if the tree has moved and an earlier partition is not read to
+-- its end: what a stream has there comes before what it has here. Errors: RW018 no such partition.
 create or replace function rewind._claim_partition(p_generation_id int, p_tree_id int, p_partition int, p_limit int)
   returns setof rewind.claimed_range
   language plpgsql volatile parallel unsafe security invoker
@@ -18,6 +19,14 @@ begin
   for update skip locked;
   if not found then
     perform rewind._check_partition(p_generation_id, p_partition);
+    return;
+  end if;
+  if v_from = 0 and exists (
+    select from rewind.tree_partitions p
+    join rewind.tree_partitions e on e.tree_id = p.tree_id and e.generation < p.generation
+    join rewind.perspective_partitions t on t.generation_id = p_generation_id and t.wal_partition = e.wal_partition
+    where p.tree_id = p_tree_id and p.wal_partition = p_partition and t.next_offset < e.end_offset
+  ) then
     return;
   end if;
   select wal_offset + 1 into v_head

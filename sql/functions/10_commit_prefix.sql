@@ -40,9 +40,9 @@ begin
       v_events_applied := v_events_applied + v_rest.records;
     elsif v_late then
       v_status := 32;
-    elsif v_rest.least_offset < (
+    elsif v_rest.first_place[2] < (
       select next_offset from rewind.perspective_partitions
-      where generation_id = p_generation.generation_id and wal_partition = p_cursor.wal_partition
+      where generation_id = p_generation.generation_id and wal_partition = v_rest.first_place[1]
     ) then
       v_status := 8;
     end if;

@@ -19,7 +19,8 @@ begin
   from unnest(p_stream_ids, p_errors, p_error_event_ids) f (stream_id, error, error_event_id)
   order by f.stream_id
   on conflict (stream_id, generation_id) do update
-  set status = (c.status | 4) & ~2,
+  set wal_partition = excluded.wal_partition,
+      status = (c.status | 4) & ~2,
       error = excluded.error,
       error_event_id = excluded.error_event_id,
       attempts = c.attempts + 1,

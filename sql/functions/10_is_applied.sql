@@ -19,17 +19,21 @@ begin
       )
       and not exists (
         select from %s c
-        join jsonb_each_text($1) o on o.key::int = c.wal_partition
+        join (
+          select o.key::int as wal_partition, o.value::bigint as wal_offset, g.first_partition, g.partitions
+          from jsonb_each_text($1) o
+          join rewind._tree_generations($4) g on o.key::int >= g.first_partition and o.key::int < g.first_partition + g.partitions
+        ) o on o.wal_partition = rewind._stream_partition(c.stream_id, o.first_partition, o.partitions)
         where c.status & 44 <> 0 and exists (
           select from rewind.wal w
-          where w.stream_id = c.stream_id and w.stream_version > c.applied_version and w.wal_offset <= o.value::bigint
-            and w.wal_partition = c.wal_partition
+          where w.stream_id = c.stream_id and w.stream_version > c.applied_version and w.wal_offset <= o.wal_offset
+            and w.wal_partition = o.wal_partition
             and w.kind = 6 and ($3::text[] is null or w.event_type = any ($3))
         )
       )
     $sql$,
     p_generation.model_table)
-  into v_applied using p_offsets, p_generation.generation_id, p_generation.event_types;
+  into v_applied using p_offsets, p_generation.generation_id, p_generation.event_types, p_generation.tree_id;
   return v_applied;
 end
 $function$;

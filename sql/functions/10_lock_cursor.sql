@@ -1,6 +1,6 @@
 -- What the functions by which people act on one stream's cursor begin with: checks, then the stream lock row (if any) and the cursor of
 -- the active generation, locked in that order. p_exclusive: nobody else begins to fold the stream until the transaction ends: the live
--- path waits at the partition, locked between the two, and claims wait at the lock row, made (expired, reason "exclusive") where there
+-- path waits at the stream's partitions, locked between the two, and claims wait at the lock row, made (expired, reason "exclusive") where there
 -- was none; the caller deletes it. Option: tenant_id.
 -- Errors: RW006, RW013 the stream has no cursor, RW014, RW020, 22023.
 create or replace function rewind._lock_cursor(p_perspective text, p_stream text, p_options jsonb, p_exclusive boolean default false)
@@ -28,9 +28,10 @@ begin
     where s.stream_id = v_stream_id
     on conflict (stream_id, generation_id) do update set token = l.token;
     perform from rewind.perspective_partitions p
-    join rewind.streams s on s.stream_id = v_stream_id and s.wal_partition = p.wal_partition
-    where p.generation_id = v_generation.generation_id
-    for update of p;
+    where p.generation_id = v_generation.generation_id and p.wal_partition in (
+      select rewind._stream_partition(v_stream_id, g.first_partition, g.partitions) from rewind._tree_generations(v_generation.tree_id) g)
+    order by p.wal_partition
+    for update;
   end if;
   select * into v_cursor
   from rewind.perspective_cursors

@@ -1,5 +1,6 @@
 -- Candidate records of a stream with p_after_version < stream_version <= p_to_version (null: to the head): how many, their least and
--- greatest event id, last version, least offset. One row; counted along (stream_id, stream_version).
+-- greatest event id, last version, where the first of them stands. One row; counted along (stream_id, stream_version). Partition numbers rise with the
+-- generations of a tree, so the least place is that of the first version.
 create or replace function rewind._owed_records(
   p_generation rewind.perspective_generations, p_stream_id uuid, p_after_version bigint, p_to_version bigint default null
 ) returns setof rewind.owed_records
@@ -8,7 +9,7 @@ create or replace function rewind._owed_records(
   set enable_seqscan = off
   set jit = off
 as $function$
-  select count(*), min(w.event_id::text collate "C")::uuid, max(w.event_id::text collate "C")::uuid, max(w.stream_version), min(w.wal_offset)
+  select count(*), min(w.event_id::text collate "C")::uuid, max(w.event_id::text collate "C")::uuid, max(w.stream_version), min(array[w.wal_partition, w.wal_offset])
   from rewind.wal w
   where w.stream_id = p_stream_id and w.stream_version > p_after_version and (p_to_version is null or w.stream_version <= p_to_version)
     and w.kind = 6 and (p_generation.event_types is null or w.event_type = any (p_generation.event_types));

@@ -24,13 +24,9 @@ begin
   end if;
   select array_agg(distinct t order by t) into v_types from unnest(p_event_types) t;
 
-  select * into v_tree from rewind.trees where tree_name = p_tree;
-  if not found then
-    raise exception 'unknown tree "%"', p_tree using
-      errcode = 'RW005', detail = jsonb_build_object('tree_name', p_tree)::text, hint = 'rewind.create_tree makes it';
-  end if;
-
-  perform pg_advisory_xact_lock_shared(1381433341, v_tree.tree_id); -- against a trim
+  -- Against a trim, a move, and the tree's end in another one.
+  perform pg_advisory_xact_lock_shared(1381433341, (rewind._find_tree(p_tree)).tree_id);
+  v_tree := rewind._find_tree(p_tree);
   perform pg_advisory_xact_lock(1381433343, hashtext(p_name));
   select * into v_there from rewind.perspectives where perspective_name = p_name for update;
   if found then

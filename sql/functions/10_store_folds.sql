@@ -31,7 +31,8 @@ begin
   from unnest(p_folds.stream_ids, p_folds.models, p_folds.first_event_ids, p_folds.last_event_ids, p_folds.applied_versions,
     p_folds.events_applied) f (stream_id, model, first_event_id, last_event_id, applied_version, events_applied)
   on conflict (stream_id, generation_id) do update
-  set status = 2,
+  set wal_partition = excluded.wal_partition,
+      status = 2,
       applied_version = excluded.applied_version,
       events_applied = excluded.events_applied,
       last_event_id = excluded.last_event_id,

@@ -1,4 +1,4 @@
--- The partition of a stream that has none yet: by the leading 31 bits of its id, within the current generation of its tree.
+-- The partition of a stream in a generation of its tree: by the leading 31 bits of its id.
 create or replace function rewind._stream_partition(p_stream_id uuid, p_first_partition int, p_partitions int) returns int
   language sql immutable parallel safe security invoker
   return p_first_partition + (
@@ -7,4 +7,4 @@ create or replace function rewind._stream_partition(p_stream_id uuid, p_first_pa
     + (get_byte(uuid_send(p_stream_id), 2) << 8)
     + get_byte(uuid_send(p_stream_id), 3)) % p_partitions;
 
-comment on function rewind._stream_partition(uuid, int, int) is 'The partition that a new stream gets.';
+comment on function rewind._stream_partition(uuid, int, int) is 'The partition of a stream in a generation of its tree.';

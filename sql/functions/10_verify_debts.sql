@@ -9,17 +9,20 @@ begin
   return query execute format(
     $sql$
     select s.stream_id, case when c.stream_id is null then 'missing_cursor' else 'owed' end,
-      jsonb_build_object('next_offset', t.next_offset),
-      jsonb_build_object('wal_partition', s.wal_partition, 'wal_offset', w.wal_offset, 'stream_version', w.stream_version, 'event_id', w.event_id),
+      jsonb_build_object('next_offset', w.next_offset),
+      jsonb_build_object('wal_partition', w.wal_partition, 'wal_offset', w.wal_offset, 'stream_version', w.stream_version, 'event_id', w.event_id),
       c.applied_version
     from rewind.streams s
-    join rewind.perspective_partitions t on t.generation_id = $1 and t.wal_partition = s.wal_partition
     left join %1$s c on c.stream_id = s.stream_id
     cross join lateral (
-      select v.wal_offset, v.stream_version, v.event_id
+      select v.wal_partition, v.wal_offset, v.stream_version, v.event_id, t.next_offset
       from rewind.wal v
+      cross join lateral (
+        select r.next_offset from rewind.perspective_partitions r
+        where r.generation_id = $1 and r.wal_partition = v.wal_partition
+        offset 0
+      ) t
       where v.stream_id = s.stream_id and v.stream_version > coalesce(c.applied_version, 0) and v.wal_offset < t.next_offset
-        and v.wal_partition = s.wal_partition
         and v.kind = 6 and ($2::text[] is null or v.event_type = any ($2))
       order by v.stream_version
       limit 1

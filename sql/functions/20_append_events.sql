@@ -29,7 +29,6 @@ declare
   v_event_id uuid;
   v_time timestamptz;
   v_tree rewind.trees;
-  v_tree_id int;
   v_partition int;
   v_errors jsonb;
   v_stored rewind.wal;
@@ -39,11 +38,9 @@ begin
   if p_tree = '$system' then
     perform rewind._refuse_system_tree();
   end if;
-  select s.tree_id, s.wal_partition into v_tree_id, v_partition from rewind.streams s where s.stream_id = v_stream_id;
+  select * into v_tree from rewind.trees t where t.tree_name = p_tree;
   if not found then
     v_tree := rewind._find_tree(p_tree);
-    v_tree_id := v_tree.tree_id;
-    v_partition := rewind._stream_partition(v_stream_id, v_tree.first_partition, v_tree.partitions);
   end if;
   if p_options <> '{}' then
     perform rewind._tenant_id(p_options);
@@ -68,7 +65,7 @@ begin
   if v_is_given then
     v_event_id := (v_event ->> 'event_id')::uuid;
     v_time := case when v_event_id is null then rewind._parse_time(v_event -> 'time') end;
-    if rewind._check_event_ids(array[v_event_id], array[v_time], rewind._tree_options(v_tree_id)) is not null then
+    if rewind._check_event_ids(array[v_event_id], array[v_time], rewind._tree_options(v_tree.tree_id)) is not null then
       return query select * from rewind._append_many(p_tree, v_tenant_id, p_stream, p_events, p_expected_version);
       return;
     end if;
@@ -76,7 +73,8 @@ begin
       rewind._event_id(v_time, 0, p_tree, v_tenant_id, p_stream, v_event ->> 'type', v_payload, v_metadata));
   end if;
 
-  perform rewind._lock_partition(v_tree_id, v_partition);
+  v_partition := rewind._stream_partition(v_stream_id, v_tree.first_partition, v_tree.partitions);
+  perform rewind._lock_partition(v_tree.tree_id, v_partition);
 
   v_now := rewind._now();
   if v_is_given then
@@ -95,15 +93,15 @@ begin
   insert into rewind.wal (
     tree_id, wal_partition, wal_offset, hlc, stream_id, stream_version, event_id, event_type, payload, metadata, origin_cluster, appended_at)
   select
-    v_tree_id,
+    v_tree.tree_id,
     v_partition,
     coalesce(partition_head.wal_offset + 1, 0),
-    greatest(partition_head.hlc + 1, rewind._hlc(v_now)),
+    greatest(partition_head.hlc + 1, p.base_hlc + 1, rewind._hlc(v_now)),
     v_stream_id,
     coalesce(stream_head.stream_version, 0) + 1,
     case
       when newest.event_id > v_event_id
-        then rewind._uuid_from_ticks(rewind._ticks_after(newest.event_id, v_now, v_tree_id), uuid_send(gen_random_uuid()))
+        then rewind._uuid_from_ticks(rewind._ticks_after(newest.event_id, v_now, v_tree.tree_id), uuid_send(gen_random_uuid()))
       else v_event_id
     end,
     v_event ->> 'type',
@@ -112,9 +110,10 @@ begin
     s.cluster_id,
     v_now
   from rewind.settings s
+  join rewind.tree_partitions p on p.tree_id = v_tree.tree_id and p.wal_partition = v_partition and p.end_offset is null
   left join lateral (
     select w.wal_offset, w.hlc from rewind.wal w
-    where w.tree_id = v_tree_id and w.wal_partition = v_partition
+    where w.tree_id = v_tree.tree_id and w.wal_partition = v_partition
     order by w.wal_offset desc limit 1
   ) partition_head on true
   left join lateral (
@@ -126,13 +125,20 @@ begin
   where s.singleton and (p_expected_version is null or p_expected_version = coalesce(stream_head.stream_version, 0))
   returning event_id, wal_partition, wal_offset, stream_version, hlc, true into v_place;
   if not found then
+    if not exists (
+      select from rewind.tree_partitions p where p.tree_id = v_tree.tree_id and p.wal_partition = v_partition and p.end_offset is null
+    ) then
+      -- The tree moved while this waited for the lock.
+      return query select * from rewind._append_many(p_tree, v_tenant_id, p_stream, p_events, p_expected_version);
+      return;
+    end if;
     perform rewind._refuse_version(p_stream, p_expected_version, array[true],
       (select max(w.stream_version) from rewind.wal w where w.stream_id = v_stream_id));
   end if;
 
   if v_place.stream_version = 1 then
     insert into rewind.streams (stream_id, tree_id, wal_partition, tenant_id, stream_key, created_at)
-    values (v_stream_id, v_tree_id, v_partition, v_tenant_id, p_stream, v_now);
+    values (v_stream_id, v_tree.tree_id, v_partition, v_tenant_id, p_stream, v_now);
   end if;
   return next v_place;
 end

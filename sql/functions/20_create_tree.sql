@@ -9,9 +9,7 @@ declare
   v_tree rewind.trees;
 begin
   perform rewind._check_name('tree name', nullif(p_name, ''));
-  if (p_partitions between 1 and 1024) is not true then
-    raise exception 'partitions must be from 1 to 1024, not %', p_partitions using errcode = '22023';
-  end if;
+  perform rewind._check_partitions(p_partitions);
   perform rewind._check_option_values(p_options, 'tree');
 
   insert into rewind.trees (tree_name, partitions, options, created_at)

@@ -1,4 +1,4 @@
--- The beginning of what a tree's feed still has. Errors: RW005, 22023.
+-- The beginning of what a tree's feed still has: of a tree that moved it is in the last generation of which something was trimmed. Errors: RW005, 22023.
 create or replace function rewind.oldest_feed_cursor(p_tree text, p_options jsonb default '{}') returns jsonb
   language plpgsql stable parallel safe security invoker
   set search_path = pg_catalog, pg_temp
@@ -10,10 +10,12 @@ begin
   return (
     select rewind._feed_cursor(p_tree, p.generation, array_agg(p.wal_partition), array_agg(p.floor_offset), array_agg(p.floor_hlc))
     from rewind.tree_partitions p
-    where p.tree_id = v_tree.tree_id
+    where p.tree_id = v_tree.tree_id and p.generation = (
+      select coalesce(max(t.generation) filter (where t.floor_offset > 0), min(t.generation))
+      from rewind.tree_partitions t
+      where t.tree_id = v_tree.tree_id
+    )
     group by p.generation
-    order by p.generation
-    limit 1
   );
 end
 $function$;

@@ -1,5 +1,6 @@
 -- What a worker can do now, in one statement:
---   wal_partition not null: a partition with something to read; those whose first unread record has waited longest come first
+--   wal_partition not null: a partition with something to read; those whose first unread record has waited longest come first;
+--     of a tree that moved those of a generation that is not read to its end
 --   stream_id not null, held_by null: a repair is due (one row, however many there are)
 --   stream_id and held_by not null: a repair is due, but somebody who is no worker holds the stream's lock
 -- p_perspectives null: of any perspective. Those in Go only if p_go_perspectives ({name: version}) has their version.
@@ -14,10 +15,16 @@ declare
 begin
   return query
   with positions as materialized (
-    select g.generation_id, g.perspective_name, g.tree_id, t.wal_partition, t.next_offset
-    from rewind.perspective_generations g
-    join rewind.perspective_partitions t on t.generation_id = g.generation_id
-    where g.generation_id = any (v_generations)
+    select r.generation_id, r.perspective_name, r.tree_id, r.wal_partition, r.next_offset
+    from (
+      select g.generation_id, g.perspective_name, g.tree_id, t.wal_partition, t.next_offset, p.generation,
+        min(p.generation) filter (where p.end_offset is null or t.next_offset < p.end_offset) over (partition by g.generation_id) as reading
+      from rewind.perspective_generations g
+      join rewind.perspective_partitions t on t.generation_id = g.generation_id
+      join rewind.tree_partitions p on p.tree_id = g.tree_id and p.wal_partition = t.wal_partition
+      where g.generation_id = any (v_generations)
+    ) r
+    where r.generation = r.reading
   ),
   heads as materialized (
     select p.tree_id, p.wal_partition, h.wal_offset as last_offset
