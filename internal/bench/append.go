@@ -23,6 +23,7 @@ const (
 	batchEvents      = 1000
 	streamsPerClient = 1000
 	eventPayload     = `{"amount": 120, "currency": "EUR", "customer": "customer-17", "note": "left at the door"}`
+	eventJSON        = `{"type": "placed", "payload": ` + eventPayload + `}`
 )
 
 func appendSingle(ctx context.Context, e *env) ([]Result, error) {
@@ -227,7 +228,9 @@ func (e *env) writeFor(ctx context.Context, clients int, span time.Duration, wri
 
 // rate lets clients work for a while, each as fast as it can, and returns how much they all do in a second. Each first does a piece that
 // isn't counted: statements are planned then.
-func rate(ctx context.Context, clients int, span time.Duration, work func(ctx context.Context, client int) (done int, err error)) (float64, error) {
+func rate(
+	ctx context.Context, clients int, span time.Duration, work func(ctx context.Context, client int) (done int, err error),
+) (float64, error) {
 	var ready sync.WaitGroup
 	ready.Add(clients)
 	total, took := make([]int, clients), make([]time.Duration, clients)
@@ -270,7 +273,7 @@ type singleWriter struct {
 
 func (w *singleWriter) write(ctx context.Context, conn *pgx.Conn) (int, error) {
 	rows, err := conn.Query(ctx, `select * from rewind.append_events($1, $2, $3)`, w.tree,
-		fmt.Sprintf("stream-%d-%d", w.client, rand.IntN(streamsPerClient)), `[{"type": "placed", "payload": `+eventPayload+`}]`)
+		fmt.Sprintf("stream-%d-%d", w.client, rand.IntN(streamsPerClient)), "["+eventJSON+"]")
 	return drain(rows, err)
 }
 
@@ -307,7 +310,8 @@ func (w *batchWriter) write(ctx context.Context, conn *pgx.Conn) (int, error) {
 		ids[i], types[i], payloads[i] = id, "placed", eventPayload
 	}
 	w.next = (w.next + w.streams) % streamsPerClient
-	rows, err := conn.Query(ctx, `select * from rewind.append_batch($1, $2, $3, $4, $5::text[]::jsonb[])`, w.tree, streams, ids, types, payloads)
+	rows, err := conn.Query(ctx, `select * from rewind.append_batch($1, $2, $3, $4, $5::text[]::jsonb[])`,
+		w.tree, streams, ids, types, payloads)
 	return drain(rows, err)
 }
 

@@ -26,6 +26,7 @@ type Progress struct {
 	Scenario string
 	Nth, Of  int    // scenario
 	Doing    string // what of it
+	Database string // where
 }
 
 // Report is what a run found.
@@ -69,6 +70,19 @@ var scenarios = []scenario{
 	{name: "rewind_full", results: []string{"rewind_full", "rewind_full_wall"}, database: "rewind", measure: rewindFull},
 	{name: "memory", results: []string{"memory_replay", "memory_feed"}, database: "rewind", measure: memory},
 	{name: "storm", results: []string{"storm_0s", "storm_1s", "storm_6s"}, database: "storm", measure: storm},
+
+	{
+		name: "growth", onDemand: true, database: "growth", measure: growth,
+		results: []string{
+			"growth_events", "growth_streams", "growth_partitions_1", "growth_partitions_512",
+			"growth_late_5", "growth_late_20", "growth_late_50", "growth_perspectives",
+		},
+	},
+	{name: "hot_stream", results: []string{"hot_stream", "hot_stream_batch"}, onDemand: true, database: "growth", measure: hotStream},
+	{
+		name: "disk", results: []string{"disk_event", "disk_cursor", "disk_snapshot", "hot_updates", "bloat"},
+		onDemand: true, database: "disk", measure: disk,
+	},
 }
 
 // Names returns the names of all scenarios.
@@ -150,33 +164,33 @@ func Run(ctx context.Context, config Config) (report Report, err error) {
 	}
 	report.Server = server.Server
 
-	var e *env
+	var e *env // of the last scenario
 	database := ""
-	defer func() {
+	leave := func() (err error) {
 		if e != nil {
-			err = errors.Join(err, e.close(ctx))
+			err = e.close(ctx)
+			e = nil
 		}
-	}()
+		return err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
 	for i, s := range picked {
 		doing := func(what string) {
 			if config.Progress != nil {
-				config.Progress(Progress{Scenario: s.name, Nth: i + 1, Of: len(picked), Doing: what})
+				config.Progress(Progress{Scenario: s.name, Nth: i + 1, Of: len(picked), Doing: what, Database: e.name})
 			}
 		}
-		doing("preparing")
-		if e != nil && database != s.database {
-			err := e.close(ctx)
-			if e = nil; err != nil {
+		if database != s.database {
+			if err := leave(); err != nil {
 				return report, err
 			}
-		}
-		if e == nil {
 			if e, err = server.newEnv(ctx, scale); err != nil {
 				return report, err
 			}
 			database = s.database
 		}
 		e.doing = doing
+		doing("preparing")
 		results, err := s.measure(ctx, e)
 		if err != nil {
 			return report, fmt.Errorf("%s: %w", s.name, err)

@@ -113,14 +113,14 @@ func (s *server) newEnv(ctx context.Context, scale scale) (_ *env, err error) {
 	if errors.As(err, &pgErr) && pgErr.Code == "42501" {
 		return nil, fmt.Errorf("bench works in a database of its own, and this user may not create one (alter role … createdb): %w", err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("create a database to measure in: %w", err)
-	}
 	defer func() {
-		if err != nil {
+		if err != nil { // the database may be there even if nobody waited for it
 			err = errors.Join(err, e.close(ctx))
 		}
 	}()
+	if err != nil {
+		return nil, fmt.Errorf("create a database to measure in: %w", err)
+	}
 	config, err := s.config(e.name)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (e *env) close(ctx context.Context) error {
 	if e.pool != nil {
 		e.pool.Close()
 	}
-	if err := e.server.exec(ctx, fmt.Sprintf("drop database %s with (force)", e.name)); err != nil {
+	if err := e.server.exec(ctx, fmt.Sprintf("drop database if exists %s with (force)", e.name)); err != nil {
 		return fmt.Errorf("drop database %s: %w", e.name, err)
 	}
 	return nil

@@ -58,7 +58,7 @@ func feedSQL(ctx context.Context, e *env) ([]Result, error) {
 
 // feedFirst compares how long the first record of a long feed takes with a round trip to the database.
 func feedFirst(ctx context.Context, e *env) ([]Result, error) {
-	tree, err := e.filled(ctx, logShape{e.scale.events, longEach})
+	tree, err := e.filled(ctx, logShape{events: e.scale.events, perStream: longEach})
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func feedFirst(ctx context.Context, e *env) ([]Result, error) {
 
 // compareFeed compares reading all of a tree's feed with a COPY of the same columns, in no order.
 func (e *env) compareFeed(ctx context.Context, name string, read func(ctx context.Context, tree string) (int, error)) ([]Result, error) {
-	tree, err := e.filled(ctx, logShape{e.scale.events, longEach})
+	tree, err := e.filled(ctx, logShape{events: e.scale.events, perStream: longEach})
 	if err != nil {
 		return nil, err
 	}

@@ -235,7 +235,9 @@ func late20(ctx context.Context, e *env) ([]Result, error) {
 		return nil, err
 	}
 	rounds := e.scale.longRounds
-	folded, events, p99, rates, offered := make(series, rounds), make(series, rounds), make(series, rounds), make(series, rounds), make(series, rounds)
+	folded, events := make(series, rounds), make(series, rounds)
+	rates, offered := make(series, rounds), make(series, rounds)
+	p99 := make(series, rounds)
 	for i := range rounds {
 		e.doing(fmt.Sprintf("round %d of %d", i+1, rounds))
 		w, err := e.watch(ctx, p, tree, lateInterval)
@@ -327,7 +329,7 @@ func idle(ctx context.Context, e *env) ([]Result, error) {
 		return nil, err
 	}
 	var counter statementCounter
-	w, pool, err := e.newWorker(ctx, p.name, worker.Config{}, counter.attach)
+	w, pool, err := e.newWorker(ctx, []string{p.name}, worker.Config{}, counter.attach)
 	if err != nil {
 		return nil, err
 	}

@@ -17,11 +17,11 @@ const (
 const aggregateText = "bare aggregate"
 
 func liveSQL(ctx context.Context, e *env) ([]Result, error) {
-	return liveColdAndAnalysed(ctx, e, "live_sql", logShape{e.scale.events, longEach})
+	return liveColdAndAnalysed(ctx, e, "live_sql", logShape{events: e.scale.events, perStream: longEach})
 }
 
 func liveSQLShort(ctx context.Context, e *env) ([]Result, error) {
-	return liveColdAndAnalysed(ctx, e, "live_sql_short", logShape{e.scale.events, shortEach})
+	return liveColdAndAnalysed(ctx, e, "live_sql_short", logShape{events: e.scale.events, perStream: shortEach})
 }
 
 // liveColdAndAnalysed measures the live path of a SQL perspective from an empty model on, in one session, on a log that was never analysed
@@ -79,7 +79,7 @@ func (e *env) compareLive(ctx context.Context, name, tree string, events int) (R
 
 // liveGo compares workers that fold in Go and in SQL, both one batch at a time.
 func liveGo(ctx context.Context, e *env) ([]Result, error) {
-	tree, err := e.filled(ctx, logShape{e.scale.events, longEach})
+	tree, err := e.filled(ctx, logShape{events: e.scale.events, perStream: longEach})
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func liveGo(ctx context.Context, e *env) ([]Result, error) {
 
 // verify compares the verification of a perspective with the bare aggregate over its events.
 func verify(ctx context.Context, e *env) ([]Result, error) {
-	tree, err := e.filled(ctx, logShape{e.scale.events, longEach})
+	tree, err := e.filled(ctx, logShape{events: e.scale.events, perStream: longEach})
 	if err != nil {
 		return nil, err
 	}

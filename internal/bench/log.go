@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 )
@@ -8,8 +9,10 @@ import (
 // fillChunk is how many events fill appends at once.
 const fillChunk = 20_000
 
+const defaultPartitions = 64
+
 // logShape is what a tree has.
-type logShape struct{ events, perStream int }
+type logShape struct{ events, perStream, partitions int }
 
 // filled returns a tree of a shape. It is made once, and not to be appended to.
 func (e *env) filled(ctx context.Context, shape logShape) (tree string, err error) {
@@ -22,7 +25,8 @@ func (e *env) filled(ctx context.Context, shape logShape) (tree string, err erro
 
 // newLog makes a tree with so many events, in order, that go round the streams.
 func (e *env) newLog(ctx context.Context, shape logShape) (tree string, err error) {
-	if tree, err = e.newTree(ctx); err != nil {
+	tree = e.fresh("log")
+	if err := e.exec(ctx, `select rewind.create_tree($1, $2)`, tree, cmp.Or(shape.partitions, defaultPartitions)); err != nil {
 		return "", err
 	}
 	for from := 1; from <= shape.events; from += fillChunk {

@@ -18,7 +18,7 @@ const (
 
 // memory measures the heap of this process while it replays a long stream in Go, and while it reads a long feed.
 func memory(ctx context.Context, e *env) ([]Result, error) {
-	tree, err := e.newLog(ctx, logShape{e.scale.longStream, e.scale.longStream})
+	tree, err := e.newLog(ctx, logShape{events: e.scale.longStream, perStream: e.scale.longStream})
 	if err != nil {
 		return nil, err
 	}

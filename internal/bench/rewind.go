@@ -21,7 +21,7 @@ type lateStream struct {
 const loneStream = "stream-0"
 
 func (e *env) newLateStream(ctx context.Context, events int, apply string) (*lateStream, error) {
-	tree, err := e.newLog(ctx, logShape{events, events})
+	tree, err := e.newLog(ctx, logShape{events: events, perStream: events})
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,8 @@ func rewindDepth(ctx context.Context, e *env) ([]Result, error) {
 				return nil, err
 			}
 		}
-		values, baselines, err := e.compare(ctx, e.scale.rounds, long.repairTime(repetitions, long.comeLate), short.repairTime(repetitions, short.comeLate))
+		values, baselines, err := e.compare(ctx, e.scale.rounds,
+			long.repairTime(repetitions, long.comeLate), short.repairTime(repetitions, short.comeLate))
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +131,8 @@ func rewindFull(ctx context.Context, e *env) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	values, baselines, err := e.compare(ctx, e.scale.longRounds, counted.repairFolds(counted.comeLate), counted.repairFolds(counted.requestReplay))
+	values, baselines, err := e.compare(ctx, e.scale.longRounds,
+		counted.repairFolds(counted.comeLate), counted.repairFolds(counted.requestReplay))
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +142,8 @@ func rewindFull(ctx context.Context, e *env) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	values, baselines, err = e.compare(ctx, e.scale.longRounds, timed.repairTime(1, timed.comeLate), timed.repairTime(1, timed.requestReplay))
+	values, baselines, err = e.compare(ctx, e.scale.longRounds,
+		timed.repairTime(1, timed.comeLate), timed.repairTime(1, timed.requestReplay))
 	if err != nil {
 		return nil, err
 	}

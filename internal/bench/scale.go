@@ -27,25 +27,30 @@ type scale struct {
 	fullStream, wallStream int
 	// stormEvents arrive in random order.
 	stormEvents int
+	// updates of each cursor, to see what they leave behind.
+	updates int
 }
 
 var scales = []scale{
 	{
 		name: "small", rounds: 3, longRounds: 3, span: 500 * time.Millisecond, longSpan: 3 * time.Second, snapshotAge: 2 * time.Second,
-		events: 40_000, longStream: 40_000, shortStream: 1000, fullStream: 10_000, wallStream: 20_000, stormEvents: 2_000,
+		events: 40_000, longStream: 40_000, shortStream: 1000,
+		fullStream: 10_000, wallStream: 20_000, stormEvents: 10_000, updates: 20,
 	},
 	{
 		name: "medium", rounds: 5, longRounds: 3, span: 3 * time.Second, longSpan: 20 * time.Second, snapshotAge: 30 * time.Second,
-		events: 1_000_000, longStream: 1_000_000, shortStream: 1000, fullStream: 10_000, wallStream: 100_000, stormEvents: 10_000,
+		events: 1_000_000, longStream: 1_000_000, shortStream: 1000,
+		fullStream: 10_000, wallStream: 100_000, stormEvents: 10_000, updates: 100,
 	},
 	{
 		name: "large", rounds: 5, longRounds: 3, span: 10 * time.Second, longSpan: time.Minute, snapshotAge: time.Minute,
-		events: 10_000_000, longStream: 10_000_000, shortStream: 1000, fullStream: 10_000, wallStream: 1_000_000, stormEvents: 10_000,
+		events: 10_000_000, longStream: 10_000_000, shortStream: 1000,
+		fullStream: 10_000, wallStream: 1_000_000, stormEvents: 10_000, updates: 100,
 	},
 	{ // for tests
-		name: "tiny", hidden: true, rounds: 2, longRounds: 2, span: 50 * time.Millisecond, longSpan: 500 * time.Millisecond,
-		snapshotAge: 100 * time.Millisecond,
-		events:      2_000, longStream: 4_000, shortStream: 1000, fullStream: 1_000, wallStream: 2_000, stormEvents: 500,
+		name: "tiny", hidden: true, rounds: 2, longRounds: 1, span: 50 * time.Millisecond, longSpan: 500 * time.Millisecond,
+		snapshotAge: 100 * time.Millisecond, events: 2_000, longStream: 4_000, shortStream: 1000,
+		fullStream: 1_000, wallStream: 2_000, stormEvents: 500, updates: 5,
 	},
 }
 

@@ -48,6 +48,21 @@ as $function$
   ) a;
 $function$;
 
+-- Appends the events p_from to p_to of a log whose events go round its streams; a share of them happened up to p_spread events earlier.
+create function bench.append_late(p_tree text, p_streams int, p_from int, p_to int, p_share float8, p_spread int) returns void
+  language sql
+as $function$
+  select from (
+    select array_agg('stream-' || n % p_streams order by n) as streams,
+      array_agg(bench.event_id(case when random() < p_share then n - (random() * p_spread)::int else n end, n) order by n) as event_ids,
+      array_agg('paid'::text) as types, array_agg(bench.payload(n) order by n) as payloads
+    from generate_series(p_from, p_to) n
+  ) e
+  cross join lateral (
+    select count(*) from rewind.append_batch(p_tree, e.streams, e.event_ids, e.types, e.payloads)
+  ) a;
+$function$;
+
 -- Appends events to one stream, in the order given.
 create function bench.append_to_stream(p_tree text, p_stream text, p_event_ids uuid[]) returns void
   language sql

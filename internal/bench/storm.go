@@ -75,7 +75,8 @@ func (e *env) stormOnce(ctx context.Context, apart time.Duration, options string
 	for batch := range stormBatches {
 		from, to := batch*len(order)/stormBatches, (batch+1)*len(order)/stormBatches
 		err := e.exec(ctx, `
-			select bench.append_to_stream($1, $2, array(select bench.event_id(n) from unnest($3::int[]) with ordinality u(n, place) order by place))`,
+			select bench.append_to_stream($1, $2,
+			  array(select bench.event_id(n) from unnest($3::int[]) with ordinality u(n, place) order by place))`,
 			tree, loneStream, order[from:to])
 		if err != nil {
 			return 0, err
@@ -94,7 +95,8 @@ func (e *env) stormOnce(ctx context.Context, apart time.Duration, options string
 			return 0, err
 		}
 		var settled bool
-		err := e.pool.QueryRow(ctx, `select bool_and(status = 2) from rewind.perspective_cursors where generation_id = $1`, p.generationID).Scan(&settled)
+		err := e.pool.QueryRow(ctx, `select bool_and(status = 2) from rewind.perspective_cursors where generation_id = $1`,
+			p.generationID).Scan(&settled)
 		if err != nil {
 			return 0, err
 		}

@@ -14,8 +14,10 @@ import (
 
 const workerConns = 6
 
-// newWorker returns a worker for a perspective, with a pool of its own that is to be closed.
-func (e *env) newWorker(ctx context.Context, perspective string, config worker.Config, change func(*pgxpool.Config)) (*worker.Worker, *pgxpool.Pool, error) {
+// newWorker returns a worker for perspectives, with a pool of its own that is to be closed.
+func (e *env) newWorker(
+	ctx context.Context, perspectives []string, config worker.Config, change func(*pgxpool.Config),
+) (*worker.Worker, *pgxpool.Pool, error) {
 	poolConfig, err := e.server.config(e.name)
 	if err != nil {
 		return nil, nil, err
@@ -29,7 +31,7 @@ func (e *env) newWorker(ctx context.Context, perspective string, config worker.C
 		return nil, nil, err
 	}
 	config.Logger = slog.New(slog.DiscardHandler)
-	config.Perspectives = []string{perspective}
+	config.Perspectives = perspectives
 	w, err := worker.New(pool, config)
 	if err != nil {
 		pool.Close()
@@ -40,7 +42,7 @@ func (e *env) newWorker(ctx context.Context, perspective string, config worker.C
 
 // startWorker runs a worker with defaults for a perspective in SQL, until stop is called, which returns how that went.
 func (e *env) startWorker(ctx context.Context, perspective string) (stop func() error, err error) {
-	w, pool, err := e.newWorker(ctx, perspective, worker.Config{}, nil)
+	w, pool, err := e.newWorker(ctx, []string{perspective}, worker.Config{}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func runWorker(ctx context.Context, w *worker.Worker, pool *pgxpool.Pool) (stop 
 
 // runToEnd lets a worker of one batch at a time fold all there is, and returns how long that took.
 func (e *env) runToEnd(ctx context.Context, perspective string, inGo bool, tree string) (time.Duration, error) {
-	w, pool, err := e.newWorker(ctx, perspective, worker.Config{
+	w, pool, err := e.newWorker(ctx, []string{perspective}, worker.Config{
 		Concurrency: 1, PollInterval: time.Millisecond, MaxPollInterval: time.Millisecond,
 	}, nil)
 	if err != nil {
