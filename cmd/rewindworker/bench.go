@@ -21,8 +21,8 @@ type benchCmd struct {
 }
 
 func (c *benchCmd) Help() string {
-	return fmt.Sprintf(`Measures each thing beside its baseline, in turns, and prints medians over the rounds and their spread. It works in databases
-of its own on the server, rewind_bench_*, which it drops: the user must have the right to create databases. Scenarios:
+	return fmt.Sprintf(`Measures each thing beside its baseline, in turns, and prints medians over the rounds and their spread. It works in
+databases of its own on the server, rewind_bench_*, which it drops: the user must have the right to create databases. Scenarios:
 %s. The last three run only if they are named. What they mean: docs/performance.md.`, strings.Join(bench.Names(), ", "))
 }
 

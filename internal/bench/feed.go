@@ -63,13 +63,13 @@ func feedFirst(ctx context.Context, e *env) ([]Result, error) {
 		return nil, err
 	}
 	values, baselines, err := e.compare(ctx, e.scale.rounds,
-		typical(func(ctx context.Context) error {
+		e.typical(func(ctx context.Context) error {
 			for _, err := range rewind.Subscribe(ctx, e.pool, tree, rewind.Initial) {
 				return err
 			}
 			return errors.New("the feed is empty")
 		}),
-		typical(func(ctx context.Context) error { return e.exec(ctx, `select 1`) }))
+		e.typical(func(ctx context.Context) error { return e.exec(ctx, `select 1`) }))
 	if err != nil {
 		return nil, err
 	}

@@ -83,13 +83,10 @@ func (e *env) compare(ctx context.Context, rounds int, thing, baseline measureme
 	return values, baselines, nil
 }
 
-// repetitions of what takes some milliseconds at most.
-const repetitions = 20
-
 // typical measures the median time of something that is done some times, in milliseconds.
-func typical(do func(ctx context.Context) error) measurement {
+func (e *env) typical(do func(ctx context.Context) error) measurement {
 	return func(ctx context.Context) (float64, error) {
-		times := make(series, repetitions)
+		times := make(series, e.scale.repetitions)
 		for i := range times {
 			begin := time.Now()
 			if err := do(ctx); err != nil {

@@ -116,7 +116,7 @@ func rewindDepth(ctx context.Context, e *env) ([]Result, error) {
 			}
 		}
 		values, baselines, err := e.compare(ctx, e.scale.rounds,
-			long.repairTime(repetitions, long.comeLate), short.repairTime(repetitions, short.comeLate))
+			long.repairTime(e.scale.repetitions, long.comeLate), short.repairTime(e.scale.repetitions, short.comeLate))
 		if err != nil {
 			return nil, err
 		}

@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	stormBatches = 100
-	stormLimit   = 1000 // records that are folded at once: the default of apply_perspective_batch
+	stormLimit = 1000 // records that are folded at once: the default of apply_perspective_batch
 	// stormFold is how long a rewind takes for each event that it folds, by the storm's clock.
 	stormFold = time.Millisecond
 	// maxSettling is how often a storm that has ended may be looked at again, 10 s apart, until it owes nothing.
@@ -72,8 +71,9 @@ func (e *env) stormOnce(ctx context.Context, apart time.Duration, options string
 		return 0, err
 	}
 	order := rand.New(rand.NewPCG(seed, 0)).Perm(e.scale.stormEvents)
-	for batch := range stormBatches {
-		from, to := batch*len(order)/stormBatches, (batch+1)*len(order)/stormBatches
+	batches := e.scale.stormBatches
+	for batch := range batches {
+		from, to := batch*len(order)/batches, (batch+1)*len(order)/batches
 		err := e.exec(ctx, `
 			select bench.append_to_stream($1, $2,
 			  array(select bench.event_id(n) from unnest($3::int[]) with ordinality u(n, place) order by place))`,
