@@ -60,17 +60,32 @@ func TestReadmeSQL(t *testing.T) {
 	}
 }
 
-// The program is run as it stands there; the block of text after it is what it prints.
+// The program is run as it stands there; the block of text after it is what it prints. Its test stands after it, and passes.
 func TestReadmeGo(t *testing.T) {
 	t.Parallel()
 	blocks := codeBlocks(t, "../README.md")
 	ran := 0
+	var program string
 	for i, block := range blocks {
 		if block.language != "go" {
 			continue
 		}
 		ran++
+		if strings.Contains(block.code, "func Test") {
+			file := filepath.Join(filepath.Dir(program), "main_test.go")
+			if err := os.WriteFile(file, []byte(block.code), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if unformatted := run(t, "gofmt", "-l", file); unformatted != "" {
+				t.Error("the test is not formatted by gofmt")
+			}
+			if output := run(t, "go", "test", "-v", program, file); !strings.Contains(output, "--- PASS: Test") {
+				t.Error(output)
+			}
+			continue
+		}
 		file := filepath.Join(t.TempDir(), "main.go")
+		program = file
 		if err := os.WriteFile(file, []byte(block.code), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -88,8 +103,8 @@ func TestReadmeGo(t *testing.T) {
 			t.Errorf("the program prints %q, want %q", output, want)
 		}
 	}
-	if ran == 0 {
-		t.Error("the README has no program")
+	if ran < 2 {
+		t.Error("the README has no program with a test")
 	}
 }
 

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/rewindpg/rewind"
+	"github.com/rewindpg/rewind/internal/fold"
 )
 
 // Perspective is a read model that folds in Go: one model of type M for each stream of a tree, made of its events in chronology.
@@ -66,7 +66,7 @@ func Register[M any](w *Worker, p Perspective[M]) error {
 		eventTypes: p.EventTypes,
 		version:    p.Version,
 		options:    options,
-		newFold:    func() fold { return &typedFold[M]{initial: p.Initial, apply: p.Apply} },
+		newFold:    func() fold.Fold { return fold.New(p.Initial, p.Apply) },
 	}
 	return nil
 }
@@ -77,62 +77,8 @@ type goPerspective struct {
 	eventTypes []string
 	version    int
 	options    json.RawMessage
-	newFold    func() fold
+	newFold    func() fold.Fold
 }
-
-// fold of one stream. Models are JSON, nil if there is none.
-type fold interface {
-	restore(model json.RawMessage) error
-	next(event rewind.Event) error
-	model() (json.RawMessage, error)
-}
-
-// typedFold knows the type of the model.
-type typedFold[M any] struct {
-	initial func() M
-	apply   func(M, rewind.Event) (M, error)
-
-	state  M
-	exists bool
-}
-
-func (f *typedFold[M]) restore(model json.RawMessage) error {
-	if isNull(model) {
-		return nil
-	}
-	f.exists = true
-	return json.Unmarshal(model, &f.state)
-}
-
-func (f *typedFold[M]) next(event rewind.Event) error {
-	if !f.exists {
-		var zero M
-		f.state = zero
-		if f.initial != nil {
-			f.state = f.initial()
-		}
-	}
-	state, err := f.apply(f.state, event)
-	if errors.Is(err, rewind.ErrNoModel) {
-		f.exists = false
-		return nil
-	}
-	f.state, f.exists = state, true
-	return err
-}
-
-func (f *typedFold[M]) model() (json.RawMessage, error) {
-	if !f.exists {
-		return nil, nil
-	}
-	model, err := json.Marshal(f.state)
-	if isNull(model) {
-		return nil, err
-	}
-	return model, err
-}
-
-func isNull(model json.RawMessage) bool { return len(model) == 0 || string(model) == "null" }
 
 // streamEvent is an event to fold; a skipped one counts, but isn't folded.
 type streamEvent struct {
@@ -171,19 +117,19 @@ func (p goPerspective) foldEvents(model json.RawMessage, events []streamEvent) (
 		return folded{}, &foldError{message: storable(doing + err.Error()), eventID: eventID}
 	}
 	f := p.newFold()
-	if err := f.restore(model); err != nil {
+	if err := f.Restore(model); err != nil {
 		return fail("decode the model: ", err)
 	}
 	result.snapshots = map[int]json.RawMessage{}
 	for i, event := range events {
 		eventID = event.ID
 		if !event.skipped {
-			if err := f.next(event.Event); err != nil {
+			if err := f.Next(event.Event); err != nil {
 				return fail("", err)
 			}
 		}
 		if event.snapshotDue || i == len(events)-1 {
-			model, err := f.model()
+			model, err := f.Model()
 			if err != nil {
 				return fail("encode the model: ", err)
 			}
