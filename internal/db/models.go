@@ -74,11 +74,19 @@ type RewindBegunAttempt struct {
 	Deaths      int32
 }
 
-// Offsets of a claimed batch, from inclusive, to exclusive, and the partition's next append position.
+// What a step of building a partition folds, what is too large for it, and up to where that is all.
+type RewindBuildPlan struct {
+	ToOffset       int64
+	StreamIds      []uuid.UUID
+	LargeStreamIds []uuid.UUID
+}
+
+// Offsets of a claimed batch, from inclusive, to exclusive, the partition's next append position, and up to where it is built.
 type RewindClaimedRange struct {
 	FromOffset int64
 	ToOffset   int64
 	HeadOffset int64
+	CutOffset  int64
 }
 
 // A rewind that was claimed, with the fencing token of its stream lock.
@@ -392,6 +400,12 @@ type RewindPerspectivePartition struct {
 	GenerationID int32
 	WalPartition int32
 	NextOffset   int64
+	// Below it the partition is built: a stream that is met without a cursor is folded whole, in chronology. Then the live path goes on.
+	CutOffset int64
+	// Streams that were written below cut_offset.
+	StreamsBuilt int64
+	// Events that were folded below cut_offset.
+	EventsBuilt int64
 }
 
 // History of repairs: what triggered each, how it was repaired, what it changed.

@@ -48,9 +48,15 @@ comment on view rewind.folds is
   'What a batch folded, in parallel arrays: streams that folded (trigger not null: repaired late ones), streams that failed, snapshots.';
 
 create or replace view rewind.claimed_range as
-select 0::bigint as from_offset, 0::bigint as to_offset, 0::bigint as head_offset
+select 0::bigint as from_offset, 0::bigint as to_offset, 0::bigint as head_offset, 0::bigint as cut_offset
 where false;
-comment on view rewind.claimed_range is 'Offsets of a claimed batch, from inclusive, to exclusive, and the partition''s next append position.';
+comment on view rewind.claimed_range is
+  'Offsets of a claimed batch, from inclusive, to exclusive, the partition''s next append position, and up to where it is built.';
+
+create or replace view rewind.build_plan as
+select 0::bigint as to_offset, null::uuid[] as stream_ids, null::uuid[] as large_stream_ids
+where false;
+comment on view rewind.build_plan is 'What a step of building a partition folds, what is too large for it, and up to where that is all.';
 
 create or replace view rewind.late_stream as
 select

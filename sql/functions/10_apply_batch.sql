@@ -12,7 +12,9 @@ declare
   v_generation rewind.perspective_generations;
   v_options jsonb;
   v_range rewind.claimed_range;
+  v_plan rewind.build_plan;
   v_late rewind.late_stream[];
+  v_folds rewind.folds;
   v_counts rewind.fold_counts;
 begin
   perform rewind._require_read_committed();
@@ -29,16 +31,22 @@ begin
   end if;
   v_options := rewind._perspective_options(v_generation.perspective_name);
 
-  v_late := array(
-    select l from rewind._lock_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset) l
-  );
-  v_counts := rewind._store_folds(v_generation, p_partition,
-    rewind._fold_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset, v_late, v_options), v_options);
-  update rewind.perspective_partitions
-  set next_offset = v_range.to_offset
-  where generation_id = v_generation.generation_id and wal_partition = p_partition;
+  select * into v_plan from rewind._begin_build(v_generation, p_partition, v_range, p_limit);
+  if found then
+    v_range.to_offset := v_plan.to_offset;
+    if v_plan.stream_ids is not null then
+      v_folds := rewind._fold_streams(v_generation, v_plan.stream_ids, v_options);
+    end if;
+  else
+    v_late := array(
+      select l from rewind._lock_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset) l
+    );
+    v_folds := rewind._fold_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset, v_late, v_options);
+  end if;
+  v_counts := rewind._store_folds(v_generation, p_partition, v_folds, v_options);
+  perform rewind._advance_partition(v_generation.generation_id, p_partition, v_range.to_offset, v_counts);
 
-  return query select v_range.to_offset - v_range.from_offset, v_counts.events, v_counts.streams, cardinality(v_late)::bigint,
+  return query select v_range.to_offset - v_range.from_offset, v_counts.events, v_counts.streams, coalesce(cardinality(v_late), 0)::bigint,
     v_counts.failed, v_range.to_offset, v_range.head_offset, v_counts.repaired, v_counts.restored,
     coalesce(v_counts.narrated, '[]');
 end

@@ -8,12 +8,13 @@ create or replace function rewind._claim_partition(p_generation_id int, p_tree_i
 as $function$
 declare
   v_from bigint;
+  v_cut bigint;
   v_head bigint;
 begin
   if p_limit is null or p_limit < 1 then
     raise exception 'limit must be positive, not %', coalesce(p_limit::text, 'null') using errcode = '22023';
   end if;
-  select next_offset into v_from
+  select next_offset, cut_offset into v_from, v_cut
   from rewind.perspective_partitions
   where generation_id = p_generation_id and wal_partition = p_partition
   for update skip locked;
@@ -35,7 +36,7 @@ begin
   order by wal_offset desc
   limit 1;
   v_head := greatest(coalesce(v_head, 0), v_from);
-  return query select v_from, least(v_from + p_limit, v_head), v_head;
+  return query select v_from, least(v_from + p_limit, v_head), v_head, v_cut;
 end
 $function$;
 

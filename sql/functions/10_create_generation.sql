@@ -1,5 +1,6 @@
 -- Makes a generation of a perspective as defined now: its row, its model and snapshot tables (created apart and attached, since a
--- plain "create … partition of" waits for every open reader), its fold, and positions at the beginning of every partition.
+-- plain "create … partition of" waits for every open reader), its fold, and positions at the beginning of every partition, to be built up to
+-- where the log ends now.
 create or replace function rewind._create_generation(p_perspective text, p_state text) returns int
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
@@ -21,8 +22,13 @@ begin
   set model_table = format('rewind_gen.models_%s', v_generation_id)::regclass
   where generation_id = v_generation_id;
 
-  insert into rewind.perspective_partitions (generation_id, wal_partition)
-  select v_generation_id, t.wal_partition
+  insert into rewind.perspective_partitions (generation_id, wal_partition, cut_offset)
+  select v_generation_id, t.wal_partition, coalesce((
+      select w.wal_offset + 1 from rewind.wal w
+      where w.tree_id = t.tree_id and w.wal_partition = t.wal_partition
+      order by w.wal_offset desc
+      limit 1
+    ), 0)
   from rewind.tree_partitions t
   join rewind.perspectives p on p.tree_id = t.tree_id
   where p.perspective_name = p_perspective;

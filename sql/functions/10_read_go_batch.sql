@@ -12,6 +12,7 @@ declare
   v_generation rewind.perspective_generations;
   v_options jsonb;
   v_range rewind.claimed_range;
+  v_plan rewind.build_plan;
   v_late rewind.late_stream[];
   v_timeout text;
 begin
@@ -25,7 +26,15 @@ begin
     return;
   end if;
   perform rewind._writable_generation(p_generation_id); -- once more: who pauses a perspective waits for its partitions
-  if v_range.to_offset > v_range.from_offset then
+  select * into v_plan from rewind._begin_build(v_generation, p_partition, v_range, p_limit, p_max_bytes);
+  if found then
+    v_range.to_offset := v_plan.to_offset;
+    return query execute format('select * from rewind_gen.build_batch_%s($1, $2, $3, $4, $5, $6)', p_generation_id)
+    using v_generation, v_plan.stream_ids, v_options, v_range.from_offset, v_range.to_offset, v_range.head_offset;
+    if found then
+      return;
+    end if;
+  elsif v_range.to_offset > v_range.from_offset then
     v_range.to_offset := rewind._bound_batch(v_generation.tree_id, p_partition, v_range.from_offset, v_range.to_offset, p_max_bytes);
     v_late := array(
       select l from rewind._lock_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset) l

@@ -50,8 +50,13 @@ begin
       p_folds.snapshot_events_applied) s (stream_id, event_id, model, applied_version, events_applied)
     where s.stream_id <> all (coalesce(p_folds.failed_stream_ids, '{}'))  -- a failed stream is left as it was
     on conflict (stream_id, generation_id, event_id) do nothing;
-    perform rewind._prune_snapshots(p_generation.generation_id, s, p_options)
-    from (select distinct s from unnest(p_folds.snapshot_stream_ids) s) d;
+    -- What was folded from the beginning left a ladder behind already.
+    perform rewind._prune_snapshots(p_generation.generation_id, s.stream_id, p_options)
+    from unnest(p_folds.snapshot_stream_ids) s (stream_id)
+    left join unnest(p_folds.stream_ids, p_folds.trigger_event_ids, p_folds.events_applied, p_folds.events_folded)
+      f (stream_id, trigger_event_id, events_applied, events_folded) on f.stream_id = s.stream_id
+    group by s.stream_id, f.trigger_event_id, f.events_applied, f.events_folded
+    having f.trigger_event_id is not null or f.events_applied <> f.events_folded or count(*) > (p_options ->> 'max_snapshots_per_stream')::int;
   end if;
 
   if p_folds.failed_stream_ids is not null then

@@ -39,9 +39,7 @@ begin
       p_trigger_event_ids, p_restore_event_ids, p_events_folded, p_failed_stream_ids, p_errors, p_error_event_ids, p_failed_trigger_event_ids,
       p_snapshot_stream_ids, p_snapshot_event_ids, p_snapshot_models, p_snapshot_applied_versions, p_snapshot_events_applied)::rewind.folds,
     rewind._perspective_options(v_generation.perspective_name));
-  update rewind.perspective_partitions
-  set next_offset = p_to_offset
-  where generation_id = p_generation_id and wal_partition = p_partition and next_offset <= p_to_offset;
+  perform rewind._advance_partition(p_generation_id, p_partition, p_to_offset, v_counts);
   return coalesce(v_counts.narrated, '[]');
 end
 $function$;

@@ -32,7 +32,7 @@ begin
     for v_routine in
       select p.oid::regprocedure::text
       from pg_catalog.pg_proc p
-      where p.pronamespace = 'rewind_gen'::regnamespace and p.proname ~ format('^(fold|step|lock_batch|fold_batch|read_batch)_%s$', v_generation_id)
+      where p.pronamespace = 'rewind_gen'::regnamespace and p.proname ~ format('^(fold|step|lock_batch|fold_batch|read_batch|build_batch)_%s$', v_generation_id)
       order by p.prokind = 'a' desc  -- the aggregate before its step
     loop
       execute format('drop routine %s', v_routine);
