@@ -25,9 +25,11 @@ select rewind.prune_history(p_limit => @row_limit)::bigint as deleted;
 select * from rewind._apply_batch(p_generation_id => @generation_id, p_partition => @partition, p_limit => @record_limit);
 
 -- name: ReadClaimed :one
-select rewind._perspective_options(@perspective)::jsonb as options, (c.status & 32 <> 0)::boolean as flagged, s.tenant_id
+select rewind._perspective_options(@perspective)::jsonb as options, (c.status & 32 <> 0)::boolean as flagged, s.tenant_id,
+  coalesce(l.deaths, 0)::int as deaths
 from rewind.perspective_cursors c
 join rewind.streams s on s.stream_id = c.stream_id
+left join rewind.perspective_stream_locks l on l.stream_id = c.stream_id and l.generation_id = c.generation_id
 where c.generation_id = @generation_id and c.stream_id = @stream_id;
 
 -- name: ClaimPerspectiveRewinds :many
@@ -175,3 +177,7 @@ from unnest(@perspectives::text[]) n
 where not exists (
   select from rewind.perspectives p where p.perspective_name = n and (p.apply is not null or @go_perspectives::jsonb ? n)
 );
+
+-- name: MarkAlone :execrows
+update rewind.perspective_stream_locks set alone = @alone
+where generation_id = @generation_id and stream_id = @stream_id and token = @token;

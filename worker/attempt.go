@@ -15,6 +15,7 @@ import (
 // first batch of a partition on record before it folds it, and takes it off when it outlived it. A batch that it finds on record has ended
 // a process, or was folded while something else did. It is done again in pieces, and nothing else is folded in Go meanwhile: in the end
 // what ends the process is a single record, whose stream is parked. Later batches go on no record: they come first in the next process.
+// A repair is on record by its stream lock; one that was left to expire is done again with nothing folded beside it.
 
 const (
 	foldingAlone = 1 << 20
@@ -79,7 +80,7 @@ func (r *runner) attempt(
 	if err == nil {
 		nextOffset = result.NextOffset
 	}
-	passed := r.endAttempt(ctx, item, nextOffset, err != nil && !attempt.IsSuspect)
+	passed := r.endAttempt(ctx, item, nextOffset, !attempt.IsSuspect)
 	if passed && err == nil {
 		r.outlived.Store(partitionOf(item), true)
 	}
@@ -97,6 +98,43 @@ func (r *runner) endAttempt(ctx context.Context, item db.RewindWork, nextOffset 
 		r.log.Debug("batch stays on record as one that may end its worker", slog.Any("error", err))
 	}
 	return passed && err == nil
+}
+
+// startFolding waits for the turn of a repair's page. One that is suspect is folded alone and is on record as such until it was, unless
+// others take too long.
+func (p *repair) startFolding(ctx context.Context) (release func(), err error) {
+	if p.suspect {
+		waiting, cancel := context.WithTimeout(ctx, aloneTimeout)
+		defer cancel()
+		if p.folding.Acquire(waiting, foldingAlone) == nil {
+			if err := p.markAlone(ctx, true); err != nil {
+				p.folding.Release(foldingAlone)
+				return nil, err
+			}
+			return func() {
+				if err := p.markAlone(context.WithoutCancel(ctx), false); err != nil {
+					p.log.Debug("repair stays on record as folded alone", slog.Any("error", err))
+				}
+				p.folding.Release(foldingAlone)
+			}, nil
+		}
+	}
+	if err := p.folding.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	return func() { p.folding.Release(1) }, nil
+}
+
+func (p *repair) markAlone(ctx context.Context, alone bool) error {
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	marked, err := p.query.MarkAlone(ctx, p.pool, db.MarkAloneParams{
+		GenerationID: p.claimed.GenerationID, StreamID: p.streamID, Token: p.claimed.Token, Alone: alone,
+	})
+	if err == nil && marked == 0 {
+		return errLockLost
+	}
+	return err
 }
 
 // parkRecord sets the stream of the next record apart for good, since its fold ends the process.

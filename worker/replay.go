@@ -189,10 +189,11 @@ func (p *replay) foldGoPage(ctx context.Context, perspective goPerspective, limi
 			skipped: row.Skipped,
 		}
 	}
-	if err := p.folding.Acquire(ctx, 1); err != nil {
+	release, err := p.startFolding(ctx)
+	if err != nil {
 		return page{}, err
 	}
-	defer p.folding.Release(1)
+	defer release()
 	result, failed := perspective.foldEvents(p.model, events)
 	return page{model: result.model, lastEventID: rows[len(rows)-1].EventID, folded: int64(len(rows)), failed: failed}, nil
 }

@@ -83,6 +83,7 @@ type repair struct {
 	started  time.Time
 	options  perspectiveOptions
 	flagged  bool // it is a rewind; else a retry, or catching up
+	suspect  bool // it has ended workers, as it seems
 	span     rewindSpan
 	begun    bool
 	folded   int64      // events, over all passes
@@ -100,7 +101,7 @@ func (p *repair) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.tenantID, p.flagged = read.TenantID, read.Flagged
+	p.tenantID, p.flagged, p.suspect = read.TenantID, read.Flagged, read.Deaths > 0
 	if p.options, err = parseOptions[perspectiveOptions](read.Options); err != nil {
 		return err
 	}

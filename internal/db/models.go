@@ -465,6 +465,10 @@ type RewindPerspectiveStreamLock struct {
 	EventsBehind   int64
 	// Start of the bracket of rewinds of its stream; null: no rewind has begun.
 	BracketStartedAt *time.Time
+	// How many workers ended while they repaired the stream in Go, the later ones while nothing else was folded.
+	Deaths int32
+	// Nothing else is folded in Go now by the worker that holds the lock.
+	Alone bool
 }
 
 // What an event would do if it arrived now, and what that would cost.

@@ -461,6 +461,31 @@ func (q *Queries) Heartbeat(ctx context.Context, db DBTX, arg HeartbeatParams) (
 	return options, err
 }
 
+const markAlone = `-- name: MarkAlone :execrows
+update rewind.perspective_stream_locks set alone = $1
+where generation_id = $2 and stream_id = $3 and token = $4
+`
+
+type MarkAloneParams struct {
+	Alone        bool
+	GenerationID int32
+	StreamID     uuid.UUID
+	Token        int64
+}
+
+func (q *Queries) MarkAlone(ctx context.Context, db DBTX, arg MarkAloneParams) (int64, error) {
+	result, err := db.Exec(ctx, markAlone,
+		arg.Alone,
+		arg.GenerationID,
+		arg.StreamID,
+		arg.Token,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const pruneHistory = `-- name: PruneHistory :one
 select rewind.prune_history(p_limit => $1)::bigint as deleted
 `
@@ -473,9 +498,11 @@ func (q *Queries) PruneHistory(ctx context.Context, db DBTX, rowLimit int32) (in
 }
 
 const readClaimed = `-- name: ReadClaimed :one
-select rewind._perspective_options($1)::jsonb as options, (c.status & 32 <> 0)::boolean as flagged, s.tenant_id
+select rewind._perspective_options($1)::jsonb as options, (c.status & 32 <> 0)::boolean as flagged, s.tenant_id,
+  coalesce(l.deaths, 0)::int as deaths
 from rewind.perspective_cursors c
 join rewind.streams s on s.stream_id = c.stream_id
+left join rewind.perspective_stream_locks l on l.stream_id = c.stream_id and l.generation_id = c.generation_id
 where c.generation_id = $2 and c.stream_id = $3
 `
 
@@ -489,12 +516,18 @@ type ReadClaimedRow struct {
 	Options  json.RawMessage
 	Flagged  bool
 	TenantID string
+	Deaths   int32
 }
 
 func (q *Queries) ReadClaimed(ctx context.Context, db DBTX, arg ReadClaimedParams) (ReadClaimedRow, error) {
 	row := db.QueryRow(ctx, readClaimed, arg.Perspective, arg.GenerationID, arg.StreamID)
 	var i ReadClaimedRow
-	err := row.Scan(&i.Options, &i.Flagged, &i.TenantID)
+	err := row.Scan(
+		&i.Options,
+		&i.Flagged,
+		&i.TenantID,
+		&i.Deaths,
+	)
 	return i, err
 }
 

@@ -3,9 +3,9 @@
 -- A rewind with a defer_ratio of which less is owed is put off: its cursor is looked at again at retry_at, when it has been owed for half as
 -- long again, so that looking costs little however many streams wait. Each rewind then folds no more than 1 / defer_ratio events for one
 -- that is owed, and all of them together a multiple of the log. At most a thousand are put off in one call.
--- A repair in Go whose last worker left its lock to expire counts that as an attempt and waits for the next one: its fold may have ended
--- the worker.
--- Locks: stream lock rows; then the cursors that are put off, passing by those that are locked.
+-- A repair in Go whose last worker left its lock to expire may have ended it: once, it is tried like others; again, the worker folds nothing
+-- else beside it (alone), and if that ends as many workers as there are attempts, the stream is parked.
+-- Locks: stream lock rows; then the cursors that are put off or parked, passing by those that are locked.
 create or replace function rewind._claim_rewinds(
   p_worker text, p_limit int, p_perspectives text[], p_generations int[],
   p_impatient boolean default false, p_except uuid[] default '{}'
@@ -16,6 +16,7 @@ as $function$
 declare
   v_due rewind.due_rewind;
   v_generation rewind.perspective_generations;
+  v_options jsonb;
   v_owed rewind.owed_records;
   v_trigger uuid;
   v_behind bigint;
@@ -24,8 +25,9 @@ declare
   v_found boolean := true;
   v_deferred uuid[] := array[]::uuid[];
   v_deferred_in int[] := array[]::int[];
-  v_abandoned uuid[] := array[]::uuid[];
-  v_abandoned_in int[] := array[]::int[];
+  v_deaths int;
+  v_deadly uuid[] := array[]::uuid[];
+  v_deadly_in int[] := array[]::int[];
 begin
   if p_limit is null or p_limit < 1 then
     raise exception 'limit must be positive, not %', coalesce(p_limit::text, 'null') using errcode = '22023';
@@ -36,17 +38,20 @@ begin
     for v_due in
       select *
       from rewind._due_rewinds(case when cardinality(v_deferred) = 0 then p_limit - v_claimed else 100 end, p_perspectives, p_generations, p_impatient,
-        p_except || v_deferred || v_abandoned)
+        p_except || v_deferred || v_deadly)
     loop
       exit when v_claimed = p_limit;
       v_found := true;
       v_generation := rewind._writable_generation(v_due.generation_id);
-      if v_generation.apply is null and exists (
-        select from rewind.perspective_stream_locks l
-        where l.stream_id = v_due.stream_id and l.generation_id = v_due.generation_id and l.reason = 'rewind'
-      ) then
-        v_abandoned := v_abandoned || v_due.stream_id;
-        v_abandoned_in := v_abandoned_in || v_due.generation_id;
+      v_options := rewind._perspective_options(v_due.perspective_name);
+      v_deaths := coalesce((
+        select case when l.alone then l.deaths + 1 else greatest(l.deaths, 1) end
+        from rewind.perspective_stream_locks l
+        where l.stream_id = v_due.stream_id and l.generation_id = v_due.generation_id and l.reason = 'rewind' and v_generation.apply is null
+      ), 0);
+      if v_deaths >= (v_options ->> 'max_attempts')::int then
+        v_deadly := v_deadly || v_due.stream_id;
+        v_deadly_in := v_deadly_in || v_due.generation_id;
         continue;
       end if;
       select * into v_owed from rewind._owed_records(v_generation, v_due.stream_id, v_due.applied_version);
@@ -64,8 +69,7 @@ begin
         continue;
       end if;
       v_behind := rewind._events_behind(v_generation, v_due.stream_id, v_trigger, v_due.last_event_id);
-      v_token := rewind._acquire_stream_lock(v_due.generation_id, v_due.stream_id, p_worker, 'rewind',
-        rewind._perspective_options(v_due.perspective_name), v_trigger, v_behind);
+      v_token := rewind._acquire_stream_lock(v_due.generation_id, v_due.stream_id, p_worker, 'rewind', v_options, v_trigger, v_behind, v_deaths);
       if v_token is not null then
         return query
         select v_due.generation_id, v_due.perspective_name, v_due.stream_id, s.stream_key, v_token, v_trigger,
@@ -79,8 +83,8 @@ begin
   if cardinality(v_deferred) > 0 then
     perform rewind._defer_rewinds(v_deferred_in, v_deferred);
   end if;
-  if cardinality(v_abandoned) > 0 then
-    perform rewind._abandon_repairs(v_abandoned_in, v_abandoned);
+  if cardinality(v_deadly) > 0 then
+    perform rewind._park_deadly(v_deadly_in, v_deadly);
   end if;
 end
 $function$;
