@@ -118,7 +118,7 @@ func capture(ctx context.Context, tx DBTX, tree string, from Cursor, filter feed
 			return nil, wrap(err, doing)
 		}
 		f := &feed{tree: tree, filter: filter, names: map[uuid.UUID]streamName{}}
-		lags := false
+		lags := len(rows) == 0 // it does not yet know the cursor's generation
 		for _, r := range rows {
 			l := lane{
 				generation: int(r.Generation), partition: int(r.WalPartition),

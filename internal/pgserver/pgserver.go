@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -280,4 +281,24 @@ func freePort() (int, error) {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
 	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
+
+// Own gives files and directories, with all that is in them, to the user that the server runs as.
+func (s *Server) Own(paths ...string) error {
+	user := s.cluster.user
+	if user == nil {
+		return nil
+	}
+	for _, root := range paths {
+		err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			return os.Lchown(path, user.uid, user.gid)
+		})
+		if err != nil {
+			return fmt.Errorf("give %s to user %s: %w", root, user.name, err)
+		}
+	}
+	return nil
 }

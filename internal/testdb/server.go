@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -136,7 +137,7 @@ rm -rf "$1"
 `
 
 func startEmbedded(ctx context.Context) (*server, error) {
-	s, stop, err := startGuarded(ctx)
+	s, stop, err := startGuarded(ctx, func(string) error { return nil })
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +152,35 @@ func startEmbedded(ctx context.Context) (*server, error) {
 // NewServer returns an embedded server that nobody else has. It goes when the test ends.
 func NewServer(t testing.TB) *pgserver.Server {
 	t.Helper()
-	s, stop, err := startGuarded(t.Context())
+	return startForTest(t, func(string) error { return nil })
+}
+
+// NewStandby returns a physical standby of a server, which reads and replays what that one writes. It goes when the test ends. It needs
+// pg_basebackup among the server's programs.
+func NewStandby(t testing.TB, primary *pgserver.Server) *pgserver.Server {
+	t.Helper()
+	return startForTest(t, func(dir string) error {
+		u, err := url.Parse(primary.URL("postgres"))
+		if err != nil {
+			return err
+		}
+		secret, _ := u.User.Password()
+		if err := os.WriteFile(filepath.Join(dir, "password"), []byte(secret), 0o600); err != nil {
+			return err
+		}
+		cmd := exec.CommandContext(t.Context(), primary.Program("pg_basebackup"),
+			"--dbname="+u.String(), "--pgdata="+filepath.Join(dir, "data"), "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+		output, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("pg_basebackup: %w: %s", err, output)
+		}
+		return primary.Own(filepath.Join(dir, "password"), filepath.Join(dir, "data"))
+	})
+}
+
+func startForTest(t testing.TB, prepare func(dir string) error) *pgserver.Server {
+	t.Helper()
+	s, stop, err := startGuarded(t.Context(), prepare)
 	if err != nil {
 		t.Fatal("testdb:", err)
 	}
@@ -163,8 +192,8 @@ func NewServer(t testing.TB) *pgserver.Server {
 	return s
 }
 
-// startGuarded starts a server in a directory that goes with it.
-func startGuarded(ctx context.Context) (s *pgserver.Server, stop func() error, err error) {
+// startGuarded starts a server in a directory that goes with it; prepare is called with the directory before.
+func startGuarded(ctx context.Context, prepare func(dir string) error) (s *pgserver.Server, stop func() error, err error) {
 	dir, err := os.MkdirTemp("", "rewind-test-")
 	if err != nil {
 		return nil, nil, err
@@ -180,6 +209,9 @@ func startGuarded(ctx context.Context) (s *pgserver.Server, stop func() error, e
 	}
 	stop = func() error { return errors.Join(input.Close(), cmd.Wait()) }
 
+	if err := prepare(dir); err != nil {
+		return nil, nil, errors.Join(err, stop())
+	}
 	if s, err = pgserver.Start(ctx, pgserver.Config{Dir: dir, Settings: settings}); err != nil {
 		return nil, nil, errors.Join(err, stop())
 	}

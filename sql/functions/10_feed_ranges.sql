@@ -1,5 +1,6 @@
 -- What a cursor has before it: a row per partition of its generation and the later ones, in order, up to p_until or the
--- heads now. Everything is read in the caller's snapshot. On a standby, whose heads may lag, a cursor above them has nothing before it.
+-- heads now. Everything is read in the caller's snapshot. On a standby, whose heads may lag, a cursor above them has nothing before it,
+-- and no row at all if it is of a generation that the standby has not come to.
 -- Errors: RW005, 22023, RW018, RW010, RW011, RW012.
 create or replace function rewind._feed_ranges(p_tree text, p_cursor jsonb, p_until jsonb) returns setof rewind.feed_range
   language plpgsql stable parallel safe security invoker

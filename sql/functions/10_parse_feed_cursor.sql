@@ -1,4 +1,5 @@
 -- Checks a cursor's form and that it is of this tree in this store; null means the beginning. A generation that is missing is the first.
+-- On a standby, which may lag, a later generation may be there and not yet known here.
 -- Errors: 22023 malformed, RW012 of another store, epoch or tree, RW018 a generation or partition that never was.
 create or replace function rewind._parse_feed_cursor(p_tree rewind.trees, p_cursor jsonb) returns rewind.feed_cursor
   language plpgsql stable parallel safe security invoker
@@ -46,7 +47,9 @@ begin
   v_parsed.generation := coalesce((v_cursor ->> 'generation')::int, 1);
   v_parsed.offsets := coalesce(v_cursor -> 'offsets', '{}');
   v_parsed.after := coalesce(v_cursor -> 'after', '{}');
-  if v_parsed.generation not between 1 and p_tree.generation then
+  if v_parsed.generation > p_tree.generation and pg_is_in_recovery() then
+    return v_parsed;
+  elsif v_parsed.generation not between 1 and p_tree.generation then
     perform rewind._refuse_cursor('RW018', p_tree.tree_name, 'is of a generation that never was',
       jsonb_build_object('generation', v_parsed.generation), jsonb_build_object('generation', p_tree.generation));
   end if;
