@@ -79,9 +79,9 @@ func TestPlpgsqlCheck(t *testing.T) {
 }
 
 // texts returns the rows of a query that has one text column.
-func texts(t *testing.T, pool *pgxpool.Pool, query string) []string {
+func texts(t *testing.T, pool *pgxpool.Pool, query string, args ...any) []string {
 	t.Helper()
-	rows, err := pool.Query(t.Context(), query)
+	rows, err := pool.Query(t.Context(), query, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

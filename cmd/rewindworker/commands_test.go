@@ -138,6 +138,23 @@ func TestVerify(t *testing.T) {
 	runCommand(t, exitFailed, "verify", "tally", "--stream=a", database)
 	runCommand(t, exitFailed, "verify", "unknown", database)
 	runCommand(t, exitUsage, "verify", "--stream=a", database)
+	for _, args := range [][]string{
+		{"--sample=0"}, {"--sample=101%"}, {"--sample=some"}, {"--from=x", "tally"}, {"--from=00000000-0000-0000-0000-000000000000"},
+		{"tally", "--stream=a", "--sample=1%"},
+	} {
+		runCommand(t, exitUsage, append(append([]string{"verify"}, args...), database)...)
+	}
+	runCommand(t, exitFailed, "verify", "--sample=100%", database)
+	runCommand(t, exitDone, "verify", "tally", "--from=ffffffff-ffff-ffff-ffff-ffffffffffff", database)
+
+	output := runCommand(t, exitDone, "verify", "--repair", database)
+	if !strings.Contains(output, "tally: 1 problem") || !strings.Contains(output, "build them anew") {
+		t.Error(output)
+	}
+	exec(t, pool, `call rewind.catch_up('tally')`)
+	if output := runCommand(t, exitDone, "verify", database); output != "tally: well (2 streams, 3 events)\n" {
+		t.Error(output)
+	}
 	runCommand(t, exitUsage, "verify", "tally", "--tenant=a", database)
 
 	exec(t, pool, `select rewind.register_perspective('in_go', 't')`)

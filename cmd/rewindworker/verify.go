@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -13,11 +16,49 @@ type verifyCmd struct {
 	Perspective string `arg:"" optional:"" help:"Perspective to verify; all without it."`
 	Stream      string `placeholder:"KEY" help:"Verify only this stream."`
 	Tenant      string `placeholder:"ID" help:"Tenant of the stream."`
+	Sample      string `placeholder:"SHARE" help:"Verify only a random share of the streams, as 1%% or 0.01."`
+	From        string `placeholder:"STREAM-ID" help:"Go on from a stream, with which an interrupted verification ended."`
+	Repair      bool   `help:"Have the streams built anew in which something is wrong."`
 	JSON        bool   `name:"json" help:"Print JSON, one object per problem."`
+
+	sample *float64
 }
 
 func (c *verifyCmd) Help() string {
-	return `Folds every stream anew and compares. It runs beside workers and writers: each stream is judged at its cursor's own place.`
+	return `Folds every stream anew and compares, some hundred streams at a time. It runs beside workers and writers: each stream is judged at its
+cursor's own place. With --repair, streams in which something is wrong are flagged, and workers build them anew; their models stay as they
+are until then.`
+}
+
+// Validate is called when the command line is parsed.
+func (c *verifyCmd) Validate() error {
+	switch {
+	case c.Stream != "" && c.Perspective == "":
+		return errors.New("--stream needs a perspective")
+	case c.Tenant != "" && c.Stream == "":
+		return errors.New("--tenant needs --stream")
+	case c.From != "" && c.Perspective == "":
+		return errors.New("--from needs a perspective")
+	case c.From != "" && (c.Stream != "" || c.Sample != ""), c.Sample != "" && c.Stream != "":
+		return errors.New("only one of --stream, --sample and --from says what to verify")
+	}
+	if c.From != "" {
+		if _, err := uuid.Parse(c.From); err != nil {
+			return fmt.Errorf("--from is no stream id: %s", c.From)
+		}
+	}
+	if c.Sample != "" {
+		number, percent := strings.CutSuffix(c.Sample, "%")
+		share, err := strconv.ParseFloat(number, 64)
+		if percent {
+			share /= 100
+		}
+		if err != nil || !(share > 0 && share <= 1) {
+			return fmt.Errorf("--sample is a share as 1%% or 0.01, not %s", c.Sample)
+		}
+		c.sample = &share
+	}
+	return nil
 }
 
 type verifyProblem struct {
@@ -56,24 +97,27 @@ func verifyTargets(ctx context.Context, db querier, perspective string) ([]verif
 	return targets, err
 }
 
+const (
+	verifyStreams = 500 // that are verified in one transaction
+	verifyShown   = 100 // problems that a person is shown
+)
+
 // verify returns what is wrong with a perspective, or with one stream of it.
 func verify(ctx context.Context, pool *pgxpool.Pool, perspective, stream, tenant string) ([]verifyProblem, error) {
+	return verifyPart(ctx, pool, perspective, stream, map[string]any{"tenant_id": tenant})
+}
+
+func verifyPart(ctx context.Context, pool *pgxpool.Pool, perspective, stream string, options map[string]any) ([]verifyProblem, error) {
 	var key *string
 	if stream != "" {
 		key = &stream
 	}
 	return queryRows[verifyProblem](ctx, pool, `
 		select perspective_name, stream_key, problem, expected, actual, applied_version
-		from rewind.verify_perspective(p_perspective => $1, p_stream => $2, p_options => $3)`, perspective, key, tenantOption(tenant))
+		from rewind.verify_perspective(p_perspective => $1, p_stream => $2, p_options => $3)`, perspective, key, jsonText(options))
 }
 
 func (c *verifyCmd) Run(ctx context.Context, g *globals) error {
-	if c.Stream != "" && c.Perspective == "" {
-		return usageError{errors.New("--stream needs a perspective")}
-	}
-	if c.Tenant != "" && c.Stream == "" {
-		return usageError{errors.New("--tenant needs --stream")}
-	}
 	pool, err := g.connect(ctx)
 	if err != nil {
 		return err
@@ -87,50 +131,140 @@ func (c *verifyCmd) Run(ctx context.Context, g *globals) error {
 		fmt.Fprintln(g.stderr, "nothing to verify: there are no perspectives")
 		return nil
 	}
-	found := 0
+	var remaining int64
 	for _, target := range targets {
-		problems, err := verify(ctx, pool, target.Name, c.Stream, c.Tenant)
-		if err != nil {
+		r := verifyReport{cmd: c, g: g, target: target}
+		if err := r.verify(ctx, pool); err != nil {
 			return err
 		}
-		found += len(problems)
-		if c.JSON {
-			err = printLines(g, problems)
-		} else {
-			err = c.print(g, target, problems)
-		}
-		if err != nil {
+		if err := r.end(); err != nil {
 			return err
 		}
+		remaining += r.found - r.repaired
 		if target.InGo {
 			g.note("%s is folded in Go: its models are checked by the application that folds them, only counts and places were checked here",
 				target.Name)
 		}
 	}
-	if found > 0 {
-		return errors.New(count(int64(found), "problem"))
+	if remaining > 0 {
+		return errors.New(count(remaining, "problem"))
 	}
 	return nil
 }
 
-func (c *verifyCmd) print(g *globals, target verifyTarget, problems []verifyProblem) error {
-	what := count(target.Streams, "stream") + ", " + count(target.Events, "event")
-	if c.Stream != "" {
-		what = fmt.Sprintf("stream %s", c.Stream)
+// verifyReport is what verifying a perspective finds.
+type verifyReport struct {
+	cmd    *verifyCmd
+	g      *globals
+	target verifyTarget
+
+	found    int64
+	repaired int64
+	shown    []verifyProblem
+}
+
+func (r *verifyReport) verify(ctx context.Context, pool *pgxpool.Pool) error {
+	options := map[string]any{"tenant_id": r.cmd.Tenant, "repair": r.cmd.Repair}
+	if r.cmd.sample != nil {
+		options["sample"] = *r.cmd.sample
 	}
-	failed := ""
-	if c.Stream == "" && target.Failed > 0 {
-		failed = fmt.Sprintf("; %s failed before an event: see rewindworker doctor", count(target.Failed, "stream"))
+	if r.cmd.Stream != "" || r.cmd.sample != nil {
+		problems, err := verifyPart(ctx, pool, r.target.Name, r.cmd.Stream, options)
+		if err != nil {
+			return err
+		}
+		return r.add(problems)
 	}
-	if len(problems) == 0 {
-		_, err := fmt.Fprintf(g.stdout, "%s: well (%s)%s\n", target.Name, what, failed)
+
+	bar := r.g.progressBar(r.target.Streams, r.target.Name)
+	defer bar.clear()
+	from := r.cmd.From
+	for done := int64(0); ; done += verifyStreams {
+		bar.set(min(done, r.target.Streams))
+		var to *string
+		err := pool.QueryRow(ctx, `
+			select (
+			  select s.stream_id::text
+			  from rewind.streams s
+			  where s.tree_id = p.tree_id and ($2 = '' or s.stream_id >= nullif($2, '')::uuid)
+			  order by s.stream_id
+			  offset $3 limit 1
+			)
+			from rewind.perspectives p
+			where p.perspective_name = $1`, r.target.Name, from, verifyStreams).Scan(&to)
+		if err == nil {
+			options["from_stream_id"], options["to_stream_id"] = from, to
+			if from == "" {
+				delete(options, "from_stream_id")
+			}
+			var problems []verifyProblem
+			if problems, err = verifyPart(ctx, pool, r.target.Name, "", options); err == nil {
+				err = r.add(problems)
+			}
+		}
+		if err != nil {
+			if from != "" {
+				r.g.note("%s was verified up to a stream: rewindworker verify %s --from %s goes on from there", r.target.Name, r.target.Name, from)
+			}
+			return err
+		}
+		if to == nil {
+			break
+		}
+		from = *to
+	}
+	problems, err := queryRows[verifyProblem](ctx, pool, `
+		select p.perspective_name, s.stream_key, o.problem, o.expected, o.actual, o.applied_version
+		from rewind.perspectives p
+		cross join lateral rewind._verify_offsets(p.tree_id) o
+		left join rewind.streams s on s.stream_id = o.stream_id
+		where p.perspective_name = $1`, r.target.Name)
+	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(g.stdout, "%s: %s (%s)%s\n", target.Name, count(int64(len(problems)), "problem"), what, failed); err != nil {
-		return err
-	}
-	t := newTable(g.stdout, "stream", "problem", "expected", "actual", "applied version")
+	return r.add(problems)
+}
+
+func (r *verifyReport) add(problems []verifyProblem) error {
+	r.found += int64(len(problems))
 	for _, p := range problems {
+		if r.cmd.Repair && p.Problem != "log" {
+			r.repaired++
+		}
+	}
+	if r.cmd.JSON {
+		return printLines(r.g, problems)
+	}
+	r.shown = append(r.shown, problems[:min(len(problems), verifyShown-len(r.shown))]...)
+	return nil
+}
+
+// end tells a person what was found.
+func (r *verifyReport) end() error {
+	if r.cmd.JSON {
+		return nil
+	}
+	what := count(r.target.Streams, "stream") + ", " + count(r.target.Events, "event")
+	failed := ""
+	switch {
+	case r.cmd.Stream != "":
+		what = fmt.Sprintf("stream %s", r.cmd.Stream)
+	case r.cmd.sample != nil:
+		what = fmt.Sprintf("a sample of %.4g%% of %s", *r.cmd.sample*100, count(r.target.Streams, "stream"))
+	case r.cmd.From != "":
+		what = fmt.Sprintf("streams from %s on", r.cmd.From)
+	case r.target.Failed > 0:
+		failed = fmt.Sprintf("; %s failed before an event: see rewindworker doctor", count(r.target.Failed, "stream"))
+	}
+	result := "well"
+	if r.found > 0 {
+		result = count(r.found, "problem")
+	}
+	if _, err := fmt.Fprintf(r.g.stdout, "%s: %s (%s)%s\n", r.target.Name, result, what, failed); err != nil || r.found == 0 {
+		return err
+	}
+	t := newTable(r.g.stdout, "stream", "problem", "expected", "actual", "applied version")
+	for _, p := range r.shown {
 		var stream string
 		if p.StreamKey != nil {
 			stream = *p.StreamKey
@@ -142,5 +276,11 @@ func (c *verifyCmd) print(g *globals, target verifyTarget, problems []verifyProb
 		t.AppendRow([]any{stream, p.Problem, shorten(string(p.Expected), 60), shorten(string(p.Actual), 60), version})
 	}
 	t.Render()
+	if more := r.found - int64(len(r.shown)); more > 0 {
+		fmt.Fprintf(r.g.stdout, "and %d more, which --json lists\n", more)
+	}
+	if r.repaired > 0 {
+		fmt.Fprintln(r.g.stdout, "done: what was wrong with streams is flagged or taken away; workers build them anew")
+	}
 	return nil
 }

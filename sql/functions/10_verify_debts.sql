@@ -1,5 +1,5 @@
--- What was passed over (I2) and what belongs to nothing, in one snapshot.
-create or replace function rewind._verify_debts(p_generation rewind.perspective_generations, p_stream_id uuid)
+-- What was passed over (I2) and what belongs to nothing, in one snapshot. p_stream_ids: only these; null: all.
+create or replace function rewind._verify_debts(p_generation rewind.perspective_generations, p_stream_ids uuid[])
   returns setof rewind.stream_problem
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
@@ -27,20 +27,20 @@ begin
       order by v.stream_version
       limit 1
     ) w
-    where s.tree_id = $3 and ($4 is null or s.stream_id = $4) and coalesce(c.status, 0) & 44 = 0
+    where s.tree_id = $3 and ($4 is null or s.stream_id = any ($4)) and coalesce(c.status, 0) & 44 = 0
     union all
     select c.stream_id, 'orphan', null, jsonb_build_object('cursor', c.stream_id), c.applied_version
     from %1$s c
-    where ($4 is null or c.stream_id = $4)
+    where ($4 is null or c.stream_id = any ($4))
       and not exists (select from rewind.streams s where s.stream_id = c.stream_id and s.tree_id = $3)
     union all
     select n.stream_id, 'orphan', null, jsonb_build_object('snapshot', n.event_id), n.applied_version
     from %2$s n
-    where ($4 is null or n.stream_id = $4) and not exists (select from %1$s c where c.stream_id = n.stream_id)
+    where ($4 is null or n.stream_id = any ($4)) and not exists (select from %1$s c where c.stream_id = n.stream_id)
     $sql$,
     p_generation.model_table, format('rewind_gen.snapshots_%s', p_generation.generation_id))
-  using p_generation.generation_id, p_generation.event_types, p_generation.tree_id, p_stream_id;
+  using p_generation.generation_id, p_generation.event_types, p_generation.tree_id, p_stream_ids;
 end
 $function$;
 
-comment on function rewind._verify_debts(rewind.perspective_generations, uuid) is 'Finds what was passed over and what belongs to nothing.';
+comment on function rewind._verify_debts(rewind.perspective_generations, uuid[]) is 'Finds what was passed over and what belongs to nothing.';

@@ -1,7 +1,7 @@
 -- Compares models and snapshots (the points of a stream, in chronology) with folds of the cursor's prefix, in one snapshot.
 -- p_segments: each point from the one before it, which folds every event once; right only if all points are. Else each from the
--- beginning. p_guarded: a fold that raises is a problem of its stream; unguarded it raises here. p_stream_ids: only these; array[null]:
--- all. In Go generations only counts and last event ids are compared.
+-- beginning. p_guarded: a fold that raises is a problem of its stream; unguarded it raises here. p_stream_ids: only these; null: all.
+-- In Go generations only counts and last event ids are compared.
 create or replace function rewind._verify_points(
   p_generation rewind.perspective_generations, p_stream_ids uuid[], p_segments boolean, p_guarded boolean
 ) returns setof rewind.stream_problem
@@ -22,12 +22,12 @@ begin
       select c.stream_id, false as is_snapshot, c.last_event_id as event_id, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid as until,
         c.model, c.events_applied, c.applied_version
       from %1$s c
-      where $1 = array[null::uuid] or c.stream_id = any ($1)
+      where $1 is null or c.stream_id = any ($1)
       union all
       select n.stream_id, true, n.event_id, n.event_id, n.model, n.events_applied, c.applied_version
       from %2$s n
       join %1$s c on c.stream_id = n.stream_id
-      where n.version = $2 and ($1 = array[null::uuid] or n.stream_id = any ($1))
+      where n.version = $2 and ($1 is null or n.stream_id = any ($1))
     ),
     segments as (
       select p.*,

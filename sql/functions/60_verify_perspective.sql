@@ -8,49 +8,60 @@
 --   orphan          a cursor or snapshot without its stream or cursor
 --   log             offsets, versions or clocks of the log are not dense and ascending (changed by hand)
 -- Folds each stream once, from snapshot to snapshot; streams where that finds anything are judged again, each point from the beginning.
--- p_stream: only that stream (option tenant_id). Errors: RW006, 22023 (also: no such stream).
+-- p_stream: only that stream (option tenant_id). Options: from_stream_id (inclusive) and to_stream_id (exclusive): only streams between,
+-- for going through many in short transactions; sample: a share of the streams, drawn anew each time. With any of these, offsets and
+-- clocks of the log are not looked at, which are nobody's. repair: streams in which something is wrong, but for log, are flagged to be built
+-- anew, and rows that belong to none go. Errors: RW006, 22023 (also: no such stream); with repair RW014, RW020.
 create or replace function rewind.verify_perspective(p_perspective text, p_stream text default null, p_options jsonb default '{}')
   returns setof rewind.verify_problem
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
 as $function$
 declare
+  v_repair constant boolean := coalesce((p_options ->> 'repair')::boolean, false);
   v_generation rewind.perspective_generations;
-  v_stream_id uuid;
+  v_stream_ids uuid[];
   v_suspects uuid[];
+  v_problems rewind.stream_problem[];
 begin
-  perform rewind._check_options(p_options, array['tenant_id']);
+  perform rewind._check_options(p_options, array['tenant_id', 'from_stream_id', 'to_stream_id', 'sample', 'repair']);
+  if v_repair then
+    perform rewind._require_read_committed();
+  end if;
   v_generation := rewind._perspective_generation(p_perspective, null);
   if p_stream is not null then
-    v_stream_id := (rewind._find_stream(v_generation.tree_id, p_stream, p_options)).stream_id;
+    v_stream_ids := array[(rewind._find_stream(v_generation.tree_id, p_stream, p_options - array['from_stream_id', 'to_stream_id', 'sample', 'repair'])).stream_id];
+  else
+    v_stream_ids := rewind._verified_streams(v_generation, p_options);
   end if;
+
   begin
     select array_agg(distinct p.stream_id) into v_suspects
-    from rewind._verify_points(v_generation, array[v_stream_id], p_segments => true, p_guarded => false) p;
+    from rewind._verify_points(v_generation, v_stream_ids, p_segments => true, p_guarded => false) p;
   exception when others then
     if not rewind._is_fold_error(sqlstate) then
       raise;
     end if;
     select array_agg(distinct p.stream_id) into v_suspects
-    from rewind._verify_points(v_generation, array[v_stream_id], p_segments => true, p_guarded => true) p;
+    from rewind._verify_points(v_generation, v_stream_ids, p_segments => true, p_guarded => true) p;
   end;
-  if v_suspects is not null then
-    return query
-    select p_perspective, s.stream_key, p.problem, p.expected, p.actual, p.applied_version
-    from rewind._verify_points(v_generation, v_suspects, p_segments => false, p_guarded => true) p
-    left join rewind.streams s on s.stream_id = p.stream_id
-    order by s.stream_key, p.problem;
+  v_problems := array(
+    select p from rewind._verify_points(v_generation, v_suspects, p_segments => false, p_guarded => true) p where v_suspects is not null
+    union all
+    select p from rewind._verify_debts(v_generation, v_stream_ids) p
+    union all
+    select p from rewind._verify_versions(v_generation.tree_id, v_stream_ids) p
+    union all
+    select p from rewind._verify_offsets(v_generation.tree_id) p where v_stream_ids is null
+  );
+  return query
+  select p_perspective, s.stream_key, p.problem, p.expected, p.actual, p.applied_version
+  from unnest(v_problems) p
+  left join rewind.streams s on s.stream_id = p.stream_id
+  order by s.stream_key, p.problem;
+  if v_repair then
+    perform rewind._repair_streams(v_generation, array(select distinct p.stream_id from unnest(v_problems) p where p.problem <> 'log'));
   end if;
-  return query
-  select p_perspective, s.stream_key, o.problem, o.expected, o.actual, o.applied_version
-  from rewind._verify_debts(v_generation, v_stream_id) o
-  left join rewind.streams s on s.stream_id = o.stream_id
-  order by s.stream_key, o.problem;
-  return query
-  select p_perspective, s.stream_key, l.problem, l.expected, l.actual, l.applied_version
-  from rewind._verify_log(v_generation.tree_id, v_stream_id) l
-  left join rewind.streams s on s.stream_id = l.stream_id
-  order by s.stream_key;
 end
 $function$;
 

@@ -1,0 +1,42 @@
+-- Has streams in which verification found something wrong built anew: takes away their snapshots and what belongs to no stream, makes
+-- missing cursors, and flags them from their beginning; the rewind path does the rest.
+-- Locks, for all of them: stream lock rows, partitions, cursors. Errors: RW014, RW020.
+create or replace function rewind._repair_streams(p_generation rewind.perspective_generations, p_stream_ids uuid[]) returns void
+  language plpgsql volatile parallel unsafe security invoker
+  set search_path = pg_catalog, pg_temp
+as $function$
+begin
+  perform rewind._writable_generation(p_generation.generation_id);
+  perform from rewind.perspective_stream_locks l
+  where l.generation_id = p_generation.generation_id and l.stream_id = any (p_stream_ids)
+  order by l.stream_id
+  for update;
+  perform from rewind.perspective_partitions p
+  where p.generation_id = p_generation.generation_id
+    and p.wal_partition in (select s.wal_partition from rewind.streams s where s.stream_id = any (p_stream_ids))
+  order by p.wal_partition
+  for update;
+
+  insert into rewind.perspective_cursors (generation_id, stream_id, wal_partition)
+  select p_generation.generation_id, s.stream_id, s.wal_partition
+  from rewind.streams s
+  where s.stream_id = any (p_stream_ids) and s.tree_id = p_generation.tree_id
+  order by s.stream_id
+  on conflict (stream_id, generation_id) do nothing;
+  perform from rewind.perspective_cursors c
+  where c.generation_id = p_generation.generation_id and c.stream_id = any (p_stream_ids)
+  order by c.stream_id
+  for update;
+  delete from rewind.perspective_snapshots n
+  where n.generation_id = p_generation.generation_id and n.stream_id = any (p_stream_ids);
+  delete from rewind.perspective_cursors c
+  where c.generation_id = p_generation.generation_id and c.stream_id = any (p_stream_ids)
+    and not exists (select from rewind.streams s where s.stream_id = c.stream_id and s.tree_id = p_generation.tree_id);
+  perform rewind._flag_cursors(p_generation.generation_id, array_agg(s.stream_id), array_agg(o.least_event_id))
+  from rewind.streams s
+  cross join lateral rewind._owed_records(p_generation, s.stream_id, 0) o
+  where s.stream_id = any (p_stream_ids) and s.tree_id = p_generation.tree_id;
+end
+$function$;
+
+comment on function rewind._repair_streams(rewind.perspective_generations, uuid[]) is 'Has streams built anew in which something is wrong.';

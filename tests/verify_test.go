@@ -1,0 +1,135 @@
+package tests
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// Whatever is changed by hand is found, named and repaired.
+func TestVerifyFindsAndRepairs(t *testing.T) {
+	t.Parallel()
+	const s3 = `c.stream_id = rewind.stream_id('t', 's3')`
+	for name, c := range map[string]struct {
+		damage string
+		want   []string // found, at least
+	}{
+		"model":          {`update rewind.perspective_cursors c set model = jsonb_set(model, '{count}', '99') where ` + s3, []string{"s3 model"}},
+		"no model":       {`update rewind.perspective_cursors c set model = null where ` + s3, []string{"s3 model"}},
+		"count":          {`update rewind.perspective_cursors c set events_applied = 3 where ` + s3, []string{"s3 events_applied"}},
+		"last event":     {`update rewind.perspective_cursors c set last_event_id = rewind.uuidv7() where ` + s3, []string{"s3 events_applied"}},
+		"snapshot":       {`update rewind.perspective_snapshots c set model = '{"count": 1}' where ` + s3, []string{"s3 snapshot"}},
+		"missing cursor": {`delete from rewind.perspective_cursors c where ` + s3, []string{"s3 missing_cursor"}},
+		"passed over": {
+			`update rewind.perspective_cursors c set applied_version = 0, events_applied = 0, last_event_id = null, model = null where ` + s3,
+			[]string{"s3 owed"},
+		},
+		"cursor of nothing": {
+			`insert into rewind.perspective_cursors (generation_id, stream_id, wal_partition, status)
+			 select active_generation, rewind.uuidv7(), 0, 2 from rewind.perspectives`,
+			[]string{" orphan"},
+		},
+		"snapshot of nothing": {
+			`update rewind.perspective_snapshots c set stream_id = rewind.uuidv7() where ` + s3,
+			[]string{" orphan"},
+		},
+		"several": {
+			`update rewind.perspective_cursors c set model = '{}'; delete from rewind.perspective_cursors c where ` + s3,
+			[]string{"s0 model", "s1 model", "s2 model", "s3 missing_cursor", "s4 model"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, worldOptions{partitions: 2, options: map[string]any{"snapshot_every_n_events": 5}})
+			for i := range 50 {
+				w.append(fmt.Sprint("s", i%5), testEvent{at: 10 * i, v: 1 + i%6})
+			}
+			w.catchUp()
+			if found := w.verify(); len(found) > 0 {
+				t.Fatalf("before: %v", found)
+			}
+			if _, err := w.pool.Exec(t.Context(), c.damage, pgx.QueryExecModeSimpleProtocol); err != nil {
+				t.Fatal(err)
+			}
+			found := w.verify()
+			for _, want := range c.want {
+				if !slices.Contains(found, want) {
+					t.Errorf("found %q, want %q", found, want)
+				}
+			}
+			if repaired := texts(t, w.pool, `
+				select coalesce(stream_key, '') || ' ' || problem from rewind.verify_perspective('p', p_options => '{"repair": true}') order by 1`); !slices.Equal(repaired, found) {
+				t.Errorf("repairing found %q, verifying %q", repaired, found)
+			}
+			w.catchUp()
+			w.checkSettled()
+		})
+	}
+}
+
+// A log that was changed by hand is found; nothing can repair it.
+func TestVerifyFindsChangedLog(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ damage, want string }{
+		"a record is gone":     {`delete from rewind.wal where stream_id = rewind.stream_id('t', 's1') and stream_version = 2`, "s1 log"},
+		"a clock runs back":    {`update rewind.wal set hlc = 1 where stream_id = rewind.stream_id('t', 's1') and stream_version = 2`, "s1 log"},
+		"a payload is another": {`update rewind.wal set payload = '{"v": 50}' where stream_id = rewind.stream_id('t', 's1') and stream_version = 2`, "s1 model"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, worldOptions{})
+			for i := range 15 {
+				w.append(fmt.Sprint("s", i%3), testEvent{at: 10 * i, v: 1 + i%6})
+			}
+			w.catchUp()
+			w.exec(`alter table rewind.wal disable trigger all`)
+			w.exec(c.damage)
+			if found := w.verify(); !slices.Contains(found, c.want) {
+				t.Errorf("found %q, want %q", found, c.want)
+			}
+		})
+	}
+}
+
+// Parts of the streams: ranges, which together are all, and samples.
+func TestVerifyParts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	for i := range 40 {
+		w.append(fmt.Sprint("s", i), testEvent{at: 10, v: 1})
+	}
+	w.catchUp()
+	w.exec(`update rewind.perspective_cursors set model = '{}'`)
+	streams := queryOne[[]uuid.UUID](t, w.pool, `select array_agg(stream_id order by stream_id) from rewind.streams where stream_key like 's%'`)
+	var found []string
+	for i := 0; i < len(streams); i += 15 {
+		options := fmt.Sprintf(`{"from_stream_id": %q}`, streams[i])
+		if i+15 < len(streams) {
+			options = fmt.Sprintf(`{"from_stream_id": %q, "to_stream_id": %q}`, streams[i], streams[i+15])
+		}
+		found = append(found, texts(t, w.pool, `select stream_key from rewind.verify_perspective('p', p_options => $1)`, options)...)
+	}
+	slices.Sort(found)
+	if len(found) != 40 || len(slices.Compact(found)) != 40 {
+		t.Errorf("ranges find %d problems, want one in each of 40 streams", len(found))
+	}
+	sampled := 0
+	for range 20 {
+		sampled += queryOne[int](t, w.pool, `select count(*) from rewind.verify_perspective('p', p_options => '{"sample": 0.25}')`)
+	}
+	if sampled < 100 || sampled > 300 { // 200 expected, 12 the standard deviation
+		t.Errorf("20 samples of a quarter of 40 streams find %d problems", sampled)
+	}
+	for _, options := range []string{`{"sample": 0}`, `{"sample": 1.1}`, `{"smaple": 1}`} {
+		wantCode(t, w.pool, "22023", `select rewind.verify_perspective('p', p_options => '`+options+`')`)
+	}
+	tx, err := w.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	wantCode(t, tx, "RW020", `select rewind.verify_perspective('p', p_options => '{"repair": true}')`)
+}
