@@ -555,7 +555,10 @@ func TestMovesInAStorm(t *testing.T) {
 			}
 		}
 	})
-	for _, partitions := range []int{64, 64, 16, 3, 64} { // the second one is a repointing
+	for i, partitions := range []int{64, 64, 16, 3, 64} { // the second one is a repointing
+		if i == 2 { // built, on a tree that has moved, while it moves on
+			w.exec(`select from rewind.create_perspective('midway', 't', 'app.chain(jsonb, rewind.event)')`)
+		}
 		enough := committed.Load() + 100 + rand.Int64N(200)
 		eventually(t, func() bool { return committed.Load() > enough || t.Failed() })
 		moveTree(t, w.pool, partitions)
@@ -589,6 +592,17 @@ func TestMovesInAStorm(t *testing.T) {
 		}
 	}
 	wantDense(t, w.pool)
+	w.exec(`select from rewind.create_perspective('afterwards', 't', 'app.chain(jsonb, rewind.event)')`)
+	w.exec(`call rewind.catch_up('afterwards')`)
+	if n := queryOne[int64](t, w.pool, `
+		select count(*) from lens.p full join lens.midway m using (stream_id) full join lens.afterwards a using (stream_id)
+		where p.model is distinct from m.model or p.model is distinct from a.model`); n > 0 {
+		t.Errorf("%d models differ between perspectives of before, amid and after the moves", n)
+	}
+	if problems := texts(t, w.pool, `select problem from rewind.verify_perspective('midway') union all select problem from rewind.verify_perspective('afterwards')`); len(problems) > 0 {
+		t.Error(problems)
+	}
+	w.exec(`select rewind.drop_perspective('midway'), rewind.drop_perspective('afterwards')`)
 	w.checkSettled()
 }
 
