@@ -19,21 +19,6 @@ const (
 	hotBatch           = 100
 )
 
-// liveRate measures the live path over a log, from empty models on.
-func (e *env) liveRate(tree string, events int) measurement {
-	return func(ctx context.Context) (float64, error) {
-		p, err := e.newPerspective(ctx, tree, "bench.sum_up", "{}")
-		if err != nil {
-			return 0, err
-		}
-		took, err := e.applyAll(ctx, p)
-		if err != nil {
-			return 0, err
-		}
-		return float64(events) / took.Seconds(), p.drop(ctx, e)
-	}
-}
-
 // growth measures what the speed of the live path depends on.
 func growth(ctx context.Context, e *env) ([]Result, error) {
 	events := e.scale.events

@@ -55,26 +55,26 @@ func (e *env) compareLive(ctx context.Context, name, tree string, events int) (R
 	if err != nil {
 		return Result{}, err
 	}
-	values, baselines, err := e.compare(ctx, e.scale.longRounds,
-		func(ctx context.Context) (float64, error) {
-			p, err := e.newPerspective(ctx, tree, "bench.sum_up", "{}")
-			if err != nil {
-				return 0, err
-			}
-			took, err := e.applyAll(ctx, p)
-			if err != nil {
-				return 0, err
-			}
-			return float64(events) / took.Seconds(), p.drop(ctx, e)
-		},
-		func(ctx context.Context) (float64, error) {
-			took, err := e.aggregate(ctx, tree, fold)
-			return float64(events) / took.Seconds(), err
-		})
+	values, baselines, err := e.compare(ctx, e.scale.longRounds, e.liveRate(tree, events), e.aggregateRate(tree, fold, events))
 	if err != nil {
 		return Result{}, err
 	}
 	return beside(name, "events/s", aggregateText, values, baselines), fold.drop(ctx, e)
+}
+
+// liveRate measures the live path over a log, from empty models on.
+func (e *env) liveRate(tree string, events int) measurement {
+	return func(ctx context.Context) (float64, error) {
+		p, err := e.newPerspective(ctx, tree, "bench.sum_up", "{}")
+		if err != nil {
+			return 0, err
+		}
+		took, err := e.applyAll(ctx, p)
+		if err != nil {
+			return 0, err
+		}
+		return float64(events) / took.Seconds(), p.drop(ctx, e)
+	}
 }
 
 // liveGo compares workers that fold in Go and in SQL, both one batch at a time.
@@ -131,10 +131,7 @@ func verify(ctx context.Context, e *env) ([]Result, error) {
 			}
 			return float64(e.scale.events) / time.Since(begin).Seconds(), err
 		},
-		func(ctx context.Context) (float64, error) {
-			took, err := e.aggregate(ctx, tree, p)
-			return float64(e.scale.events) / took.Seconds(), err
-		})
+		e.aggregateRate(tree, p, e.scale.events))
 	if err != nil {
 		return nil, err
 	}
@@ -200,30 +197,32 @@ func applyOn(ctx context.Context, conn *pgx.Conn, p perspective, limit int) (tim
 	return time.Since(begin), nil
 }
 
-// aggregate runs the fold of a perspective as a bare aggregate over a tree's events and returns how long that took: on one core, as the
-// live path of a session has, and without streams' names, which this fold doesn't look at.
-func (e *env) aggregate(ctx context.Context, tree string, p perspective) (time.Duration, error) {
-	conn, err := e.session(ctx)
-	if err != nil {
-		return 0, err
+// aggregateRate measures the fold of a perspective as a bare aggregate over a tree's events: on one core, as the live path of a session has,
+// and without streams' names, which this fold doesn't look at.
+func (e *env) aggregateRate(tree string, p perspective, events int) measurement {
+	return func(ctx context.Context) (float64, error) {
+		conn, err := e.session(ctx)
+		if err != nil {
+			return 0, err
+		}
+		defer conn.Close(context.WithoutCancel(ctx))
+		if _, err := conn.Exec(ctx, `set max_parallel_workers_per_gather = 0; set jit = off`); err != nil {
+			return 0, err
+		}
+		begin := time.Now()
+		var streams, models int
+		err = conn.QueryRow(ctx, fmt.Sprintf(`
+			select count(*), count(model)
+			from (
+			  select w.stream_id,
+			    rewind_gen.fold_%d(false, null, w.stream_id, '', '', w.event_id, w.event_type, w.payload, w.metadata order by w.event_id) as model
+			  from rewind.wal w
+			  where w.tree_id = (select tree_id from rewind.trees where tree_name = $1) and w.kind = 6
+			  group by w.stream_id
+			) f`, p.generationID), tree).Scan(&streams, &models)
+		if err == nil && streams != models {
+			err = fmt.Errorf("%d models of %d streams", models, streams)
+		}
+		return float64(events) / time.Since(begin).Seconds(), err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	if _, err := conn.Exec(ctx, `set max_parallel_workers_per_gather = 0; set jit = off`); err != nil {
-		return 0, err
-	}
-	begin := time.Now()
-	var streams, models int
-	err = conn.QueryRow(ctx, fmt.Sprintf(`
-		select count(*), count(model)
-		from (
-		  select w.stream_id,
-		    rewind_gen.fold_%d(false, null, w.stream_id, '', '', w.event_id, w.event_type, w.payload, w.metadata order by w.event_id) as model
-		  from rewind.wal w
-		  where w.tree_id = (select tree_id from rewind.trees where tree_name = $1) and w.kind = 6
-		  group by w.stream_id
-		) f`, p.generationID), tree).Scan(&streams, &models)
-	if err == nil && streams != models {
-		err = fmt.Errorf("%d models of %d streams", models, streams)
-	}
-	return time.Since(begin), err
 }
