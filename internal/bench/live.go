@@ -144,19 +144,23 @@ type perspective struct {
 	generationID int
 }
 
+// newPerspective makes one that folds what is in its tree already in order of arrival, as if it had been there first, and builds nothing.
 func (e *env) newPerspective(ctx context.Context, tree, apply, options string) (perspective, error) {
-	p := perspective{name: e.fresh("perspective")}
-	err := e.pool.QueryRow(ctx, `
-		select (rewind.create_perspective($1, $2, ($3 || '(jsonb, rewind.event)')::regprocedure, p_options => $4)).active_generation`,
-		p.name, tree, apply, options).Scan(&p.generationID)
-	return p, err
+	return e.create(ctx, `
+		select (rewind.create_perspective($1, $2, ($4 || '(jsonb, rewind.event)')::regprocedure, p_options => $3)).active_generation`,
+		tree, options, apply)
 }
 
 func (e *env) newGoPerspective(ctx context.Context, tree, options string) (perspective, error) {
+	return e.create(ctx, `select active_generation from rewind.register_perspective($1, $2, p_options => $3)`, tree, options)
+}
+
+func (e *env) create(ctx context.Context, statement string, args ...any) (perspective, error) {
 	p := perspective{name: e.fresh("perspective")}
-	err := e.pool.QueryRow(ctx, `select active_generation from rewind.register_perspective($1, $2, p_options => $3)`,
-		p.name, tree, options).Scan(&p.generationID)
-	return p, err
+	if err := e.pool.QueryRow(ctx, statement, append([]any{p.name}, args...)...).Scan(&p.generationID); err != nil {
+		return p, err
+	}
+	return p, e.exec(ctx, `update rewind.perspective_partitions set cut_offset = 0 where generation_id = $1`, p.generationID)
 }
 
 func (p perspective) drop(ctx context.Context, e *env) error {
