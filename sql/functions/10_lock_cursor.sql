@@ -27,11 +27,7 @@ begin
     cross join (select rewind._now() as now offset 0) n
     where s.stream_id = v_stream_id
     on conflict (stream_id, generation_id) do update set token = l.token;
-    perform from rewind.perspective_partitions p
-    where p.generation_id = v_generation.generation_id and p.wal_partition in (
-      select rewind._stream_partition(v_stream_id, g.first_partition, g.partitions) from rewind._tree_generations(v_generation.tree_id) g)
-    order by p.wal_partition
-    for update;
+    perform rewind._lock_stream_partitions(v_generation, array[v_stream_id]);
   end if;
   select * into v_cursor
   from rewind.perspective_cursors

@@ -11,11 +11,7 @@ begin
   where l.generation_id = p_generation.generation_id and l.stream_id = any (p_stream_ids)
   order by l.stream_id
   for update;
-  perform from rewind.perspective_partitions p
-  where p.generation_id = p_generation.generation_id
-    and p.wal_partition in (select s.wal_partition from rewind.streams s where s.stream_id = any (p_stream_ids))
-  order by p.wal_partition
-  for update;
+  perform rewind._lock_stream_partitions(p_generation, p_stream_ids);
 
   insert into rewind.perspective_cursors (generation_id, stream_id, wal_partition)
   select p_generation.generation_id, s.stream_id, s.wal_partition
