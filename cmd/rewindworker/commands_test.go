@@ -189,6 +189,23 @@ func TestPerspectiveExplain(t *testing.T) {
 	runCommand(t, exitUsage, "perspective", "explain", "tally", "a", "--last=-1", database)
 }
 
+func TestPerspectiveCheck(t *testing.T) {
+	t.Parallel()
+	database, pool := newCounted(t)
+	if output := runCommand(t, exitDone, "perspective", "check", "tally", database); !strings.Contains(output, "folded twice, every stream has the same model") {
+		t.Error(output)
+	}
+	exec(t, pool, `create schema unsafe`)
+	exec(t, pool, `create function unsafe.f(model jsonb, event rewind.event) returns jsonb language plpgsql immutable as $$ begin return to_jsonb(random()); end $$`)
+	exec(t, pool, `select rewind.create_perspective('unsafe', tree_name, 'unsafe.f(jsonb, rewind.event)') from rewind.trees where tree_name <> '$system'`)
+	output := runCommand(t, exitFailed, "perspective", "check", "unsafe", "--json", database)
+	if !strings.Contains(output, `"severity":"warning","finding":"calls random, which may give another result each time"`) {
+		t.Error(output)
+	}
+	runCommand(t, exitFailed, "perspective", "check", "unknown", database)
+	runCommand(t, exitUsage, "perspective", "check", "tally", "--streams=0", database)
+}
+
 func TestRewinds(t *testing.T) {
 	t.Parallel()
 	database, pool := newCounted(t)

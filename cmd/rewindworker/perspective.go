@@ -21,6 +21,7 @@ type perspectiveCmd struct {
 	Skip   perspectiveSkipCmd   `cmd:"" help:"Leave an event out of a stream's model, for good."`
 
 	Explain perspectiveExplainCmd `cmd:"" help:"Show how a stream's model came to be, event by event."`
+	Check   perspectiveCheckCmd   `cmd:"" help:"Look for what makes a fold in SQL unsafe."`
 }
 
 type perspectiveCreateCmd struct {

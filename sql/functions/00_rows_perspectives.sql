@@ -272,3 +272,8 @@ select
   null::text as error
 where false;
 comment on view rewind.previewed_event is 'What an event would do if it arrived now, and what that would cost.';
+
+create or replace view rewind.perspective_finding as
+select ''::text as subject, ''::text as severity, ''::text as finding
+where false;
+comment on view rewind.perspective_finding is 'Something about a fold; severity is ok, note or warning.';

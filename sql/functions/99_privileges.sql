@@ -4,7 +4,7 @@
 do $do$
 declare
   v_reader constant text[] := array[
-    'current_feed_cursor', 'event_id', 'event_time', 'explain_model', 'feed_cursor_at', 'has_perspective_snapshots', 'load_perspective_snapshot', 'model_as_of', 'oldest_feed_cursor', 'preview_event',
+    'check_perspective', 'current_feed_cursor', 'event_id', 'event_time', 'explain_model', 'feed_cursor_at', 'has_perspective_snapshots', 'load_perspective_snapshot', 'model_as_of', 'oldest_feed_cursor', 'preview_event',
     'read_feed', 'read_stream', 'stream_id', 'uuidv7', 'verify_perspective', 'wait_for_perspective'];
   v_writer constant text[] := array[
     'append_batch', 'append_events', 'event_id', 'event_time', 'lock_streams', 'stream_id', 'uuidv7', 'wake'];
