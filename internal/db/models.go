@@ -381,6 +381,13 @@ type RewindPerspectiveCursor struct {
 	LastEventAt  *time.Time
 }
 
+// Something about a fold; severity is ok, note or warning.
+type RewindPerspectiveFinding struct {
+	Subject  string
+	Severity string
+	Finding  string
+}
+
 // Builds of a perspective. Each carries its definition, so that two versions can be folded side by side.
 type RewindPerspectiveGeneration struct {
 	GenerationID    int32
