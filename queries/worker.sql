@@ -181,3 +181,36 @@ where not exists (
 -- name: MarkAlone :execrows
 update rewind.perspective_stream_locks set alone = @alone
 where generation_id = @generation_id and stream_id = @stream_id and token = @token;
+
+-- name: PrepareSwap :exec
+select rewind._prepare_swap(p_rebuild_id => @rebuild_id);
+
+-- name: FinishRebuild :one
+select * from rewind._finish_rebuild(p_rebuild_id => @rebuild_id);
+
+-- name: BeginSwap :many
+select * from rewind._begin_swap(p_rebuild_id => @rebuild_id);
+
+-- name: FinishReadRebuild :one
+select * from rewind._finish_rebuild(p_rebuild_id => @rebuild_id, p_heads => @heads);
+
+-- name: BeginRebuild :one
+select * from rewind.begin_perspective_rebuild(
+  p_perspective => @perspective, p_mode => @mode, p_streams => sqlc.narg(streams)::text[], p_options => @options);
+
+-- name: RebuildProgress :one
+select * from rewind.rebuild_progress where rebuild_id = @rebuild_id;
+
+-- name: ClaimRebuild :one
+select pg_try_advisory_xact_lock(1381433340, @generation_id::int)::boolean as claimed;
+
+-- name: ReleaseRebuild :exec
+update rewind.perspective_rebuilds set held = false, waits_for = null, retry_at = null where rebuild_id = @rebuild_id and state = 'running';
+
+-- name: FailRebuild :exec
+update rewind.perspective_rebuilds
+set state = 'failed', error = @error::text, waits_for = null, completed_at = rewind._now()
+where rebuild_id = @rebuild_id and state = 'running';
+
+-- name: FoldsInSQL :one
+select (apply is not null)::boolean as in_sql from rewind.perspectives where perspective_name = @perspective;

@@ -63,7 +63,6 @@ func TestCreatePerspective(t *testing.T) {
 			`'app.raises(jsonb, rewind.event)', array['a', 'b']`,
 			`'app.chain(jsonb, rewind.event)'`,
 			`'app.chain(jsonb, rewind.event)', array['a', 'b'], '{"n": 1}'`,
-			`'app.chain(jsonb, rewind.event)', array['a', 'b'], '{}', 2`,
 		} {
 			wantCode(t, pool, "RW007", `select from rewind.create_perspective('p', 't', `+other+`)`)
 		}

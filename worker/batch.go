@@ -118,12 +118,19 @@ func (r *runner) foldGoBatch(
 		return result, err
 	}
 	defer conn.Release() // which closes the connection if the transaction is still open
+	return r.foldGoBatchOn(ctx, pipeline{conn, []statement{{sql: beginStatement}}, []statement{{sql: commitStatement}}}, conn, item, perspective,
+		limit, checkModels)
+}
 
+// foldGoBatchOn does foldGoBatch's work on a connection, with what the transaction begins and ends with.
+func (r *runner) foldGoBatchOn(
+	ctx context.Context, transaction pipeline, conn *pgxpool.Conn, item db.RewindWork, perspective goPerspective, limit int, checkModels bool,
+) (result db.RewindAppliedBatch, err error) {
 	maxBytes := int64(maxBatchBytes)
 	if strings.HasPrefix(conn.Conn().Config().Host, "/") {
 		maxBytes = maxLocalBatchBytes
 	}
-	rows, err := r.query.ReadGoBatch(ctx, pipeline{sender: conn, before: []statement{{sql: beginStatement}}}, db.ReadGoBatchParams{
+	rows, err := r.query.ReadGoBatch(ctx, pipeline{sender: conn, before: transaction.before}, db.ReadGoBatchParams{
 		GenerationID: item.GenerationID, Partition: *item.WalPartition, RecordLimit: int32(limit), MaxBytes: maxBytes,
 	})
 	if err != nil {
@@ -161,7 +168,7 @@ func (r *runner) foldGoBatch(
 	}
 	result.Streams, result.Failed = int64(len(batch.StreamIds)), int64(len(batch.FailedStreamIds))
 
-	result.Narrated, err = r.query.WriteGoBatch(ctx, pipeline{sender: conn, after: []statement{{sql: commitStatement}}}, batch)
+	result.Narrated, err = r.query.WriteGoBatch(ctx, pipeline{sender: conn, after: transaction.after}, batch)
 	return result, err
 }
 

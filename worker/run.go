@@ -71,6 +71,10 @@ type runner struct {
 	waiting   bool // to be woken
 
 	queue    []db.RewindWork // partitions to read, oldest first
+	builds   []db.RewindWork // partitions that are built yet; they leave the others a place
+	building int
+	finished []db.RewindWork // rebuilds that may be ready to end
+	ending   map[int64]bool  // rebuilds
 	batches  int             // being applied
 	busy     map[partition]bool
 	failing  map[partition]failure
@@ -119,6 +123,7 @@ func (w *Worker) runUntil(ctx context.Context, untilIdle bool) error {
 		busy:      map[partition]bool{},
 		failing:   map[partition]failure{},
 		deferred:  map[int64]bool{},
+		ending:    map[int64]bool{},
 	}
 	// Statements outlive the wish to stop for a while, so that what is nearly done is done.
 	graceful, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -249,6 +254,7 @@ func (r *runner) loop(ctx context.Context) error {
 		if !r.stopped() {
 			r.startBatches(ctx)
 			r.startRewinds(ctx)
+			r.endRebuilds(ctx)
 		}
 	}
 	for r.inFlight > 0 {
@@ -285,7 +291,7 @@ func (r *runner) poll(ctx context.Context) (idle bool) {
 		r.lastPoll.Store(&now)
 	}()
 	longest := r.config.MaxPollInterval
-	if r.untilIdle {
+	if r.untilIdle || r.rebuilding {
 		longest = min(longest, max(idlePollInterval, r.config.PollInterval))
 	}
 	r.delay = min(2*r.delay, longest)
@@ -317,7 +323,7 @@ func (r *runner) poll(ctx context.Context) (idle bool) {
 
 // take sorts what a poll found.
 func (r *runner) take(work []db.RewindWork) {
-	r.queue = r.queue[:0]
+	r.queue, r.builds, r.finished = r.queue[:0], r.builds[:0], r.finished[:0]
 	r.due = false
 	deferred := map[int64]bool{}
 	for _, item := range work {
@@ -327,7 +333,12 @@ func (r *runner) take(work []db.RewindWork) {
 			r.logDeferred(item)
 		case item.StreamID != nil:
 			r.due = true
-		case !r.busy[partitionOf(item)] && time.Now().After(r.failing[partitionOf(item)].until):
+		case item.RebuildID != nil:
+			r.finished = append(r.finished, item)
+		case r.busy[partitionOf(item)] || time.Now().Before(r.failing[partitionOf(item)].until):
+		case item.IsBuild:
+			r.builds = append(r.builds, item)
+		default:
 			r.queue = append(r.queue, item)
 		}
 	}
@@ -402,32 +413,55 @@ func (r *runner) progressed(more bool) {
 	}
 }
 
+// startBatches starts what was found. Building a generation leaves a place for what is new.
 func (r *runner) startBatches(ctx context.Context) {
 	for len(r.queue) > 0 && r.batches < r.config.Concurrency {
 		item := r.queue[0]
 		r.queue = r.queue[1:]
-		at := partitionOf(item)
-		limit := r.batchLimit(item)
-		r.batches++
-		r.busy[at] = true
-		r.spawn(func() func() {
-			began := time.Now()
-			result, err := r.applyBatch(ctx, item, limit)
-			if limit == 1 && isOfItsFold(err) {
-				result.Failed, err = r.failRecord(ctx, item, err, false)
-			}
-			return func() {
-				r.batches--
-				delete(r.busy, at)
-				if err != nil {
-					r.batchFailed(ctx, item, limit, err)
-					return
-				}
-				r.logNarrated(item, result.Narrated, time.Since(began))
-				r.batchApplied(ctx, item, result)
-			}
-		})
+		r.startBatch(ctx, item)
 	}
+	for len(r.builds) > 0 && r.batches < r.config.Concurrency && r.building < r.maxBuilding() {
+		item := r.builds[0]
+		r.builds = r.builds[1:]
+		r.startBatch(ctx, item)
+	}
+}
+
+func (r *runner) maxBuilding() int {
+	if r.rebuilding {
+		return r.config.Concurrency
+	}
+	return max(1, r.config.Concurrency-1)
+}
+
+func (r *runner) startBatch(ctx context.Context, item db.RewindWork) {
+	at := partitionOf(item)
+	limit := r.batchLimit(item)
+	r.batches++
+	if item.IsBuild {
+		r.building++
+	}
+	r.busy[at] = true
+	r.spawn(func() func() {
+		began := time.Now()
+		result, err := r.applyBatch(ctx, item, limit)
+		if limit == 1 && isOfItsFold(err) {
+			result.Failed, err = r.failRecord(ctx, item, err, false)
+		}
+		return func() {
+			r.batches--
+			if item.IsBuild {
+				r.building--
+			}
+			delete(r.busy, at)
+			if err != nil {
+				r.batchFailed(ctx, item, limit, err)
+				return
+			}
+			r.logNarrated(item, result.Narrated, time.Since(began))
+			r.batchApplied(ctx, item, result)
+		}
+	})
 }
 
 // batchLimit is how many records the next batch of a partition may have.
@@ -476,7 +510,7 @@ func (r *runner) batchFailed(ctx context.Context, item db.RewindWork, limit int,
 	r.endIfHopeless(ctx, err, f.attempts)
 }
 
-// isOutOfReach tells whether a perspective or generation was paused, retired or dropped meanwhile.
+// isOutOfReach tells whether a perspective or generation was paused or dropped meanwhile.
 func isOutOfReach(err error) bool {
 	switch sqlState(err) {
 	case "RW006", "RW014", "RW018":

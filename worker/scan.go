@@ -40,7 +40,7 @@ func (r *runner) scanAtStart(ctx context.Context) {
 
 // findFlagged returns nil if there is nothing to wait for.
 func (r *runner) findFlagged(ctx context.Context) *startupScan {
-	if !r.options.Load().StartupScanEnabled {
+	if !r.options.Load().StartupScanEnabled || r.rebuilding {
 		return nil
 	}
 	found, err := r.scanFlagged(ctx, nil)

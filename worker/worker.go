@@ -76,6 +76,7 @@ type Worker struct {
 	mu           sync.Mutex
 	perspectives map[string]goPerspective
 	running      bool
+	rebuilding   bool // and nothing else
 }
 
 // New returns a worker that uses the pool, which stays the caller's.

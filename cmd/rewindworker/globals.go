@@ -27,12 +27,15 @@ type globals struct {
 }
 
 // connect opens the database and checks that its schema fits. An embedded one is migrated first.
-func (g *globals) connect(ctx context.Context) (*pgxpool.Pool, error) {
+func (g *globals) connect(ctx context.Context) (*pgxpool.Pool, error) { return g.connectWith(ctx, 0) }
+
+// connectWith is connect with at least so many connections.
+func (g *globals) connectWith(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
 	url, err := g.openDatabase(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return g.connectTo(ctx, url)
+	return g.connectTo(ctx, url, conns)
 }
 
 // connectEmbedded is connect for the embedded server, whatever the environment says.
@@ -41,16 +44,21 @@ func (g *globals) connectEmbedded(ctx context.Context) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.connectTo(ctx, url)
+	return g.connectTo(ctx, url, 0)
 }
 
-func (g *globals) connectTo(ctx context.Context, url string) (*pgxpool.Pool, error) {
+func (g *globals) connectTo(ctx context.Context, url string, conns int32) (*pgxpool.Pool, error) {
 	if g.server != nil {
 		if _, err := migrateDatabase(ctx, url); err != nil {
 			return nil, err
 		}
 	}
-	pool, err := pgxpool.New(ctx, url)
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	config.MaxConns = max(config.MaxConns, conns)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}

@@ -10,15 +10,19 @@ import (
 )
 
 type perspectiveCmd struct {
-	Create perspectiveCreateCmd `cmd:"" help:"Create a perspective that folds in SQL."`
-	List   perspectiveListCmd   `cmd:"" help:"List perspectives."`
-	Drop   perspectiveDropCmd   `cmd:"" help:"Drop a perspective with its models."`
-	Pause  perspectivePauseCmd  `cmd:"" help:"Stop folding a perspective."`
-	Resume perspectiveResumeCmd `cmd:"" help:"Let a paused perspective go on."`
-	Reset  perspectiveResetCmd  `cmd:"" help:"Take a stream's model away and build it anew."`
-	Rewind perspectiveRewindCmd `cmd:"" help:"Ask for a replay of a stream from its beginning; its model stays until then."`
-	Retry  perspectiveRetryCmd  `cmd:"" help:"Let a failed stream be tried again at once."`
-	Skip   perspectiveSkipCmd   `cmd:"" help:"Leave an event out of a stream's model, for good."`
+	Create         perspectiveCreateCmd         `cmd:"" help:"Create a perspective that folds in SQL."`
+	List           perspectiveListCmd           `cmd:"" help:"List perspectives."`
+	Drop           perspectiveDropCmd           `cmd:"" help:"Drop a perspective with its models."`
+	Pause          perspectivePauseCmd          `cmd:"" help:"Stop folding a perspective."`
+	Resume         perspectiveResumeCmd         `cmd:"" help:"Let a paused perspective go on."`
+	Rebuild        perspectiveRebuildCmd        `cmd:"" help:"Make all models anew from the log, or those of some streams."`
+	Abort          perspectiveAbortCmd          `cmd:"" help:"Abort a rebuild that runs, or drop what a failed one left."`
+	Rollback       perspectiveRollbackCmd       `cmd:"" help:"Show the models again that the last blue-green rebuild replaced."`
+	DropGeneration perspectiveDropGenerationCmd `cmd:"" help:"Drop models that are kept for a rollback."`
+	Reset          perspectiveResetCmd          `cmd:"" help:"Take a stream's model away and build it anew."`
+	Rewind         perspectiveRewindCmd         `cmd:"" help:"Ask for a replay of a stream from its beginning; its model stays until then."`
+	Retry          perspectiveRetryCmd          `cmd:"" help:"Let a failed stream be tried again at once."`
+	Skip           perspectiveSkipCmd           `cmd:"" help:"Leave an event out of a stream's model, for good."`
 
 	Explain perspectiveExplainCmd `cmd:"" help:"Show how a stream's model came to be, event by event."`
 	Check   perspectiveCheckCmd   `cmd:"" help:"Look for what makes a fold in SQL unsafe."`

@@ -22,6 +22,7 @@ type status struct {
 	Partitions   []partitionStatus   `json:"partitions"`
 	Workers      []workerStatus      `json:"workers"`
 	Consumers    []consumerStatus    `json:"consumers"`
+	Rebuilds     []rebuildStatus     `json:"rebuilds"`
 	OldestAppend *appendStatus       `json:"oldest_append"`
 }
 
@@ -43,7 +44,7 @@ type perspectiveStatus struct {
 const perspectiveStatusQuery = `
 select
   p.perspective_name,
-  case when g.state = 'building' then g.state else p.state end as state,
+  case when g.state <> 'active' then g.state else p.state end as state,
   g.version,
   g.generation_id,
   lag.records as lag_records,
@@ -54,7 +55,7 @@ select
   owed.catching_up,
   g.apply is null as in_go
 from rewind.perspectives p
-join rewind.perspective_generations g on g.perspective_name = p.perspective_name and g.state in ('active', 'building')
+join rewind.perspective_generations g on g.perspective_name = p.perspective_name
 cross join lateral (
   select
     coalesce(sum(h.head_offset - t.next_offset), 0)::bigint as records,
@@ -144,7 +145,10 @@ func readStatus(ctx context.Context, db querier) (s status, err error) {
 	if err != nil {
 		return s, err
 	}
-	s.Consumers, err = queryRows[consumerStatus](ctx, db, consumerStatusQuery)
+	if s.Consumers, err = queryRows[consumerStatus](ctx, db, consumerStatusQuery); err != nil {
+		return s, err
+	}
+	s.Rebuilds, err = queryRows[rebuildStatus](ctx, db, rebuildStatusQuery)
 	return s, err
 }
 
@@ -215,12 +219,13 @@ func (c *statusCmd) print(g *globals, s status) error {
 	if len(s.Perspectives) == 0 {
 		fmt.Fprintln(g.stdout, "no perspectives")
 	} else {
-		t := newTable(g.stdout, "perspective", "state", "version", "lag", "oldest unread", "rewind required", "failed", "parked", "catching up")
+		t := newTable(g.stdout, "perspective", "state", "generation", "version", "lag", "oldest unread", "rewind required", "failed", "parked", "catching up")
 		for _, p := range s.Perspectives {
-			t.AppendRow([]any{p.PerspectiveName, p.State, p.Version, p.LagRecords, seconds(p.LagSeconds), p.Flagged, p.Failed, p.Parked, p.CatchingUp})
+			t.AppendRow([]any{p.PerspectiveName, p.State, p.GenerationID, p.Version, p.LagRecords, seconds(p.LagSeconds), p.Flagged, p.Failed, p.Parked, p.CatchingUp})
 		}
 		t.Render()
 	}
+	printRebuilds(g, s.Rebuilds)
 
 	fmt.Fprintln(g.stdout)
 	t := newTable(g.stdout, "tree", "partitions", "records")

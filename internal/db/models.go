@@ -415,6 +415,32 @@ type RewindPerspectivePartition struct {
 	EventsBuilt int64
 }
 
+// Rebuilds of perspectives, of which at most one runs per perspective.
+type RewindPerspectiveRebuild struct {
+	RebuildID       int64
+	PerspectiveName string
+	// The generation that is built, or shown again.
+	GenerationID int32
+	Mode         string
+	State        string
+	// The generation is not shown before somebody lets go, who looks at it first.
+	Held               bool
+	StreamIds          []uuid.UUID
+	ReplacedGeneration *int32
+	// Why it has not ended yet, as of the last attempt to end it.
+	WaitsFor *string
+	// How often the generation could not be shown yet for a passing reason.
+	Attempts int32
+	RetryAt  *time.Time
+	Streams  *int64
+	Events   *int64
+	// The first hundred streams that failed.
+	FailedStreams json.RawMessage
+	Error         *string
+	StartedAt     time.Time
+	CompletedAt   *time.Time
+}
+
 // History of repairs: what triggered each, how it was repaired, what it changed.
 type RewindPerspectiveRewind struct {
 	RewindID        int64
@@ -507,6 +533,24 @@ type RewindQuarantinedEvent struct {
 	State         string
 	DecidedAt     *time.Time
 	DropReason    *string
+}
+
+// Rebuilds and how far they are: streams and events that are done, of how many records at most, and the share of the work.
+type RewindRebuildProgress struct {
+	RebuildID       int64
+	PerspectiveName string
+	GenerationID    int32
+	Mode            string
+	State           string
+	WaitsFor        *string
+	Streams         int64
+	Events          int64
+	EventsTotal     int64
+	Share           float64
+	FailedStreams   json.RawMessage
+	Error           *string
+	StartedAt       time.Time
+	CompletedAt     *time.Time
 }
 
 // Shape: a record with the names of its tree, tenant and stream.
@@ -640,6 +684,13 @@ type RewindStreamProblem struct {
 	AppliedVersion *int64
 }
 
+// Up to where a partition has to be read before its generation is shown.
+type RewindSwapHead struct {
+	WalPartition int32
+	NextOffset   int64
+	HeadOffset   int64
+}
+
 // Named key spaces, each with a log of its own.
 type RewindTree struct {
 	TreeID     int32
@@ -733,7 +784,7 @@ type RewindWal struct {
 	AppendedAt    time.Time
 }
 
-// Something to do: a partition to read from next_offset on, or (stream_id not null) a repair that is due; held_by: by whom its stream is locked.
+// Something to do: a partition to read from next_offset on, or (stream_id not null) a repair that is due; held_by: by whom its stream is locked; or (rebuild_id not null) a rebuild to end.
 type RewindWork struct {
 	GenerationID    int32
 	PerspectiveName string
@@ -743,6 +794,8 @@ type RewindWork struct {
 	HeldBy          *string
 	HeldToken       *int64
 	NextOffset      *int64
+	IsBuild         bool
+	RebuildID       *int64
 }
 
 // Worker processes by their last heartbeat.

@@ -95,6 +95,48 @@ func (q *Queries) BeginFoldAttempt(ctx context.Context, db DBTX, arg BeginFoldAt
 	return i, err
 }
 
+const beginRebuild = `-- name: BeginRebuild :one
+select rebuild_id, perspective_name, generation_id, mode, state, held, stream_ids, replaced_generation, waits_for, attempts, retry_at, streams, events, failed_streams, error, started_at, completed_at from rewind.begin_perspective_rebuild(
+  p_perspective => $1, p_mode => $2, p_streams => $3::text[], p_options => $4)
+`
+
+type BeginRebuildParams struct {
+	Perspective string
+	Mode        string
+	Streams     []string
+	Options     json.RawMessage
+}
+
+func (q *Queries) BeginRebuild(ctx context.Context, db DBTX, arg BeginRebuildParams) (RewindPerspectiveRebuild, error) {
+	row := db.QueryRow(ctx, beginRebuild,
+		arg.Perspective,
+		arg.Mode,
+		arg.Streams,
+		arg.Options,
+	)
+	var i RewindPerspectiveRebuild
+	err := row.Scan(
+		&i.RebuildID,
+		&i.PerspectiveName,
+		&i.GenerationID,
+		&i.Mode,
+		&i.State,
+		&i.Held,
+		&i.StreamIds,
+		&i.ReplacedGeneration,
+		&i.WaitsFor,
+		&i.Attempts,
+		&i.RetryAt,
+		&i.Streams,
+		&i.Events,
+		&i.FailedStreams,
+		&i.Error,
+		&i.StartedAt,
+		&i.CompletedAt,
+	)
+	return i, err
+}
+
 const beginReplay = `-- name: BeginReplay :one
 select trigger_event_id, head_version, replay_source, restore_event_id, snapshot_event_id, model, events_applied, events_to_fold from rewind._begin_replay(
   p_generation_id => $1, p_stream_id => $2, p_to_version => $3, p_full => $4)
@@ -126,6 +168,30 @@ func (q *Queries) BeginReplay(ctx context.Context, db DBTX, arg BeginReplayParam
 		&i.EventsToFold,
 	)
 	return i, err
+}
+
+const beginSwap = `-- name: BeginSwap :many
+select wal_partition, next_offset, head_offset from rewind._begin_swap(p_rebuild_id => $1)
+`
+
+func (q *Queries) BeginSwap(ctx context.Context, db DBTX, rebuildID int64) ([]RewindSwapHead, error) {
+	rows, err := db.Query(ctx, beginSwap, rebuildID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RewindSwapHead
+	for rows.Next() {
+		var i RewindSwapHead
+		if err := rows.Scan(&i.WalPartition, &i.NextOffset, &i.HeadOffset); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const checkModel = `-- name: CheckModel :exec
@@ -237,6 +303,17 @@ func (q *Queries) ClaimPerspectiveRewinds(ctx context.Context, db DBTX, arg Clai
 	return items, nil
 }
 
+const claimRebuild = `-- name: ClaimRebuild :one
+select pg_try_advisory_xact_lock(1381433340, $1::int)::boolean as claimed
+`
+
+func (q *Queries) ClaimRebuild(ctx context.Context, db DBTX, generationID int32) (bool, error) {
+	row := db.QueryRow(ctx, claimRebuild, generationID)
+	var claimed bool
+	err := row.Scan(&claimed)
+	return claimed, err
+}
+
 const completeCursorWork = `-- name: CompleteCursorWork :exec
 select generation_id, stream_id, wal_partition, status, applied_version, events_applied, last_event_id, model, rewind_trigger_event_id, rewind_flagged_at, rewind_first_flagged_at, last_rewind_at, last_rewind_ms, error, error_event_id, attempts, retry_at, first_event_at, last_event_at from rewind.complete_perspective_cursor_work(
   p_generation_id => $1, p_stream_id => $2, p_token => $3, p_model => $4,
@@ -341,6 +418,22 @@ func (q *Queries) ExtendReplay(ctx context.Context, db DBTX, arg ExtendReplayPar
 	return to_version, err
 }
 
+const failRebuild = `-- name: FailRebuild :exec
+update rewind.perspective_rebuilds
+set state = 'failed', error = $1::text, waits_for = null, completed_at = rewind._now()
+where rebuild_id = $2 and state = 'running'
+`
+
+type FailRebuildParams struct {
+	Error     string
+	RebuildID int64
+}
+
+func (q *Queries) FailRebuild(ctx context.Context, db DBTX, arg FailRebuildParams) error {
+	_, err := db.Exec(ctx, failRebuild, arg.Error, arg.RebuildID)
+	return err
+}
+
 const failRecord = `-- name: FailRecord :one
 select rewind._fail_record(
   p_generation_id => $1, p_partition => $2, p_offset => $3, p_error => $4, p_park => $5)::boolean as failed
@@ -368,7 +461,7 @@ func (q *Queries) FailRecord(ctx context.Context, db DBTX, arg FailRecordParams)
 }
 
 const findWork = `-- name: FindWork :many
-select generation_id, perspective_name, wal_partition, stream_id, stream_key, held_by, held_token, next_offset from rewind._find_work(p_perspectives => $1::text[], p_go_perspectives => $2::jsonb)
+select generation_id, perspective_name, wal_partition, stream_id, stream_key, held_by, held_token, next_offset, is_build, rebuild_id from rewind._find_work(p_perspectives => $1::text[], p_go_perspectives => $2::jsonb)
 `
 
 type FindWorkParams struct {
@@ -394,6 +487,8 @@ func (q *Queries) FindWork(ctx context.Context, db DBTX, arg FindWorkParams) ([]
 			&i.HeldBy,
 			&i.HeldToken,
 			&i.NextOffset,
+			&i.IsBuild,
+			&i.RebuildID,
 		); err != nil {
 			return nil, err
 		}
@@ -403,6 +498,69 @@ func (q *Queries) FindWork(ctx context.Context, db DBTX, arg FindWorkParams) ([]
 		return nil, err
 	}
 	return items, nil
+}
+
+const finishReadRebuild = `-- name: FinishReadRebuild :one
+select rebuild_id, perspective_name, generation_id, mode, state, held, stream_ids, replaced_generation, waits_for, attempts, retry_at, streams, events, failed_streams, error, started_at, completed_at from rewind._finish_rebuild(p_rebuild_id => $1, p_heads => $2)
+`
+
+type FinishReadRebuildParams struct {
+	RebuildID int64
+	Heads     json.RawMessage
+}
+
+func (q *Queries) FinishReadRebuild(ctx context.Context, db DBTX, arg FinishReadRebuildParams) (RewindPerspectiveRebuild, error) {
+	row := db.QueryRow(ctx, finishReadRebuild, arg.RebuildID, arg.Heads)
+	var i RewindPerspectiveRebuild
+	err := row.Scan(
+		&i.RebuildID,
+		&i.PerspectiveName,
+		&i.GenerationID,
+		&i.Mode,
+		&i.State,
+		&i.Held,
+		&i.StreamIds,
+		&i.ReplacedGeneration,
+		&i.WaitsFor,
+		&i.Attempts,
+		&i.RetryAt,
+		&i.Streams,
+		&i.Events,
+		&i.FailedStreams,
+		&i.Error,
+		&i.StartedAt,
+		&i.CompletedAt,
+	)
+	return i, err
+}
+
+const finishRebuild = `-- name: FinishRebuild :one
+select rebuild_id, perspective_name, generation_id, mode, state, held, stream_ids, replaced_generation, waits_for, attempts, retry_at, streams, events, failed_streams, error, started_at, completed_at from rewind._finish_rebuild(p_rebuild_id => $1)
+`
+
+func (q *Queries) FinishRebuild(ctx context.Context, db DBTX, rebuildID int64) (RewindPerspectiveRebuild, error) {
+	row := db.QueryRow(ctx, finishRebuild, rebuildID)
+	var i RewindPerspectiveRebuild
+	err := row.Scan(
+		&i.RebuildID,
+		&i.PerspectiveName,
+		&i.GenerationID,
+		&i.Mode,
+		&i.State,
+		&i.Held,
+		&i.StreamIds,
+		&i.ReplacedGeneration,
+		&i.WaitsFor,
+		&i.Attempts,
+		&i.RetryAt,
+		&i.Streams,
+		&i.Events,
+		&i.FailedStreams,
+		&i.Error,
+		&i.StartedAt,
+		&i.CompletedAt,
+	)
+	return i, err
 }
 
 const foldingPrefix = `-- name: FoldingPrefix :one
@@ -429,6 +587,17 @@ func (q *Queries) FoldingPrefix(ctx context.Context, db DBTX, arg FoldingPrefixP
 	var to_version int64
 	err := row.Scan(&to_version)
 	return to_version, err
+}
+
+const foldsInSQL = `-- name: FoldsInSQL :one
+select (apply is not null)::boolean as in_sql from rewind.perspectives where perspective_name = $1
+`
+
+func (q *Queries) FoldsInSQL(ctx context.Context, db DBTX, perspective string) (bool, error) {
+	row := db.QueryRow(ctx, foldsInSQL, perspective)
+	var in_sql bool
+	err := row.Scan(&in_sql)
+	return in_sql, err
 }
 
 const forgetWorker = `-- name: ForgetWorker :exec
@@ -484,6 +653,15 @@ func (q *Queries) MarkAlone(ctx context.Context, db DBTX, arg MarkAloneParams) (
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const prepareSwap = `-- name: PrepareSwap :exec
+select rewind._prepare_swap(p_rebuild_id => $1)
+`
+
+func (q *Queries) PrepareSwap(ctx context.Context, db DBTX, rebuildID int64) error {
+	_, err := db.Exec(ctx, prepareSwap, rebuildID)
+	return err
 }
 
 const pruneHistory = `-- name: PruneHistory :one
@@ -743,6 +921,32 @@ func (q *Queries) ReadReplay(ctx context.Context, db DBTX, arg ReadReplayParams)
 	return items, nil
 }
 
+const rebuildProgress = `-- name: RebuildProgress :one
+select rebuild_id, perspective_name, generation_id, mode, state, waits_for, streams, events, events_total, share, failed_streams, error, started_at, completed_at from rewind.rebuild_progress where rebuild_id = $1
+`
+
+func (q *Queries) RebuildProgress(ctx context.Context, db DBTX, rebuildID int64) (RewindRebuildProgress, error) {
+	row := db.QueryRow(ctx, rebuildProgress, rebuildID)
+	var i RewindRebuildProgress
+	err := row.Scan(
+		&i.RebuildID,
+		&i.PerspectiveName,
+		&i.GenerationID,
+		&i.Mode,
+		&i.State,
+		&i.WaitsFor,
+		&i.Streams,
+		&i.Events,
+		&i.EventsTotal,
+		&i.Share,
+		&i.FailedStreams,
+		&i.Error,
+		&i.StartedAt,
+		&i.CompletedAt,
+	)
+	return i, err
+}
+
 const registerPerspective = `-- name: RegisterPerspective :exec
 select perspective_name, tree_id, event_types, apply, initial, version, options, state, active_generation, created_at from rewind.register_perspective(
   p_name => $1, p_tree => $2, p_event_types => $3::text[], p_version => $4, p_options => $5)
@@ -764,6 +968,15 @@ func (q *Queries) RegisterPerspective(ctx context.Context, db DBTX, arg Register
 		arg.Version,
 		arg.Options,
 	)
+	return err
+}
+
+const releaseRebuild = `-- name: ReleaseRebuild :exec
+update rewind.perspective_rebuilds set held = false, waits_for = null, retry_at = null where rebuild_id = $1 and state = 'running'
+`
+
+func (q *Queries) ReleaseRebuild(ctx context.Context, db DBTX, rebuildID int64) error {
+	_, err := db.Exec(ctx, releaseRebuild, rebuildID)
 	return err
 }
 

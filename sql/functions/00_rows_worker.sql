@@ -9,10 +9,12 @@ select
   null::text as stream_key,
   null::text as held_by,
   null::bigint as held_token,
-  null::bigint as next_offset
+  null::bigint as next_offset,
+  false::boolean as is_build,
+  null::bigint as rebuild_id
 where false;
 comment on view rewind.work is
-  'Something to do: a partition to read from next_offset on, or (stream_id not null) a repair that is due; held_by: by whom its stream is locked.';
+  'Something to do: a partition to read from next_offset on, or (stream_id not null) a repair that is due; held_by: by whom its stream is locked; or (rebuild_id not null) a rebuild to end.';
 
 create or replace view rewind.debts as
 select 0::bigint as owed, 0::bigint as failed, 0::bigint as parked

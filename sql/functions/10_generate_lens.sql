@@ -1,6 +1,6 @@
--- Generates the view lens."<name>": a union over the active and a building generation, gated by the row that says which is active,
--- so that a swap is one UPDATE, visible by MVCC, and no DDL.
-create or replace function rewind._generate_lens(p_perspective text) returns void
+-- Generates the view lens."<name>": a union over the generations (but p_except), gated by the row that says which is active, so that a swap
+-- is one UPDATE, visible by MVCC, and no DDL.
+create or replace function rewind._generate_lens(p_perspective text, p_except int default null) returns void
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
 as $function$
@@ -19,7 +19,7 @@ begin
     g.model_table, p_perspective, g.generation_id), ' union all ' order by g.generation_id)
   into v_selects
   from rewind.perspective_generations g
-  where g.perspective_name = p_perspective and g.state <> 'retired';
+  where g.perspective_name = p_perspective and g.generation_id is distinct from p_except;
   execute format('create or replace view lens.%I with (security_invoker = true) as %s', p_perspective, v_selects);
   execute format('comment on view lens.%I is %L', p_perspective, 'Models of perspective ' || p_perspective || '.');
   for v_role in
@@ -30,4 +30,4 @@ begin
 end
 $function$;
 
-comment on function rewind._generate_lens(text) is 'Generates the lens view of a perspective over its generations.';
+comment on function rewind._generate_lens(text, int) is 'Generates the lens view of a perspective over its generations.';

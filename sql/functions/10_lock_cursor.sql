@@ -28,12 +28,17 @@ begin
     where s.stream_id = v_stream_id
     on conflict (stream_id, generation_id) do update set token = l.token;
     perform rewind._lock_stream_partitions(v_generation, array[v_stream_id]);
+    perform rewind._lock_other_generations(p_perspective, v_generation.generation_id);
   end if;
   select * into v_cursor
   from rewind.perspective_cursors
   where generation_id = v_generation.generation_id and stream_id = v_stream_id
   for update;
-  if not found then
+  if (rewind._perspective_generation(p_perspective, null)).generation_id <> v_generation.generation_id then
+    raise exception 'another generation of perspective "%" is shown since just now', p_perspective using
+      errcode = '40001', detail = jsonb_build_object('perspective_name', p_perspective)::text, hint = 'try again';
+  end if;
+  if v_cursor.stream_id is null then
     raise exception 'stream "%" has no cursor in perspective "%"', p_stream, p_perspective using
       errcode = 'RW013',
       detail = jsonb_build_object('perspective_name', p_perspective, 'stream_key', p_stream, 'stream_id', v_stream_id)::text,

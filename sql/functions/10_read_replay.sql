@@ -15,7 +15,7 @@ declare
   v_bytes bigint := 0;
 begin
   for v_event in
-    select w.event_id, w.event_type, w.payload, w.metadata, rewind._is_skipped(g.perspective_name, p_stream_id, w.event_id, true)
+    select w.event_id, w.event_type, w.payload, w.metadata, rewind._is_skipped(g.perspective_name, p_stream_id, w.event_id, rewind._is_active(p_generation_id))
     from rewind.perspective_generations g
     cross join lateral (
       select v.event_id, v.event_type, v.payload, v.metadata

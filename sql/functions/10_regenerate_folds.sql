@@ -6,10 +6,10 @@ as $function$
 begin
   perform rewind._generate_fold(g.generation_id)
   from rewind.perspective_generations g
-  where g.apply is not null and g.state <> 'retired' and to_regprocedure(g.apply) is not null;
+  where g.apply is not null and to_regprocedure(g.apply) is not null;
   perform rewind._generate_batch(g.generation_id)
   from rewind.perspective_generations g
-  where g.state <> 'retired' and (g.apply is null or to_regprocedure(g.apply) is not null);
+  where g.apply is null or to_regprocedure(g.apply) is not null;
 end
 $function$;
 

@@ -7,7 +7,7 @@ as $function$
   select coalesce(array_agg(g.generation_id), '{}')
   from rewind.perspectives p
   join rewind.perspective_generations g on g.perspective_name = p.perspective_name
-  where p.state = 'active' and g.state in ('active', 'building')
+  where p.state = 'active'
     and (p_perspectives is null or p.perspective_name = any (p_perspectives))
     and (g.apply is not null or g.version = (p_go_perspectives ->> g.perspective_name)::int);
 $function$;

@@ -3,7 +3,7 @@
 -- One row; no row if another session holds the partition (start more workers, and they share), or if the tree has moved and a partition of
 -- an earlier generation is not read to its end.
 -- Locks: perspective partition, then the cursors of the batch in stream_id order.
--- Errors: RW006, RW018, RW014 retired or paused, RW020 not READ COMMITTED, 22023 (also for a perspective that is folded in Go).
+-- Errors: RW006, RW018, RW014 paused, RW020 not READ COMMITTED, 22023 (also for a perspective that is folded in Go).
 create or replace function rewind.apply_perspective_batch(
   p_perspective text,
   p_partition int,

@@ -1,7 +1,7 @@
 -- The detection step over newly arrived records of a partition (offsets p_from <= o < p_to): flags every cursor that has moved past
 -- one of them, and returns those. Streams without a cursor, and records at or below applied_version, are never late.
 -- Locks: the cursors of the batch, in stream_id order. Idempotent but for rewind_flagged_at, which slides.
--- Errors: RW020 not READ COMMITTED, RW018 no such generation or partition, 22023 no range, RW014 retired or paused.
+-- Errors: RW020 not READ COMMITTED, RW018 no such generation or partition, 22023 no range, RW014 paused.
 create or replace function rewind.store_perspective_events(
   p_generation_id int,
   p_partition int,

@@ -31,6 +31,7 @@ declare
   v_after rewind.perspective_cursors;
   v_trigger uuid;
   v_replayed bigint := 0;
+  v_skips boolean;
   v_rewind rewind.perspective_rewinds;
   v_error constant text := coalesce(p_error, p_options ->> 'error');
 begin
@@ -51,6 +52,10 @@ begin
       hint = 'nothing was written; whoever holds the lock now repairs the stream';
   end if;
   perform rewind._writable_generation(p_generation_id); -- once more: who pauses a perspective waits for its stream locks
+  v_skips := p_error is null and rewind._has_pending_skips(v_generation, p_stream_id);
+  if v_skips then
+    perform rewind._lock_other_generations(v_generation.perspective_name, p_generation_id);
+  end if;
   select * into v_before
   from rewind.perspective_cursors
   where generation_id = p_generation_id and stream_id = p_stream_id
@@ -73,9 +78,9 @@ begin
     perform rewind._save_snapshots(v_generation, p_stream_id, p_snapshots, p_last_event_id, v_options);
     perform rewind._commit_prefix(v_generation, v_before, v_trigger, nullif(p_model, 'null'), p_last_event_id,
       p_applied_version, p_events_applied, v_lock.acquired_at);
-    update rewind.perspective_skips
-    set effective = true
-    where perspective_name = v_generation.perspective_name and stream_id = p_stream_id and not effective;
+    if v_skips then
+      perform rewind._enact_skips(v_generation.perspective_name, p_generation_id, p_stream_id);
+    end if;
   end if;
   if v_error is not null then
     perform rewind._fail_replay(v_before, v_error, (p_options ->> 'error_event_id')::uuid, v_options);

@@ -30,9 +30,12 @@ begin
       detail = jsonb_build_object('perspective_name', p_perspective, 'stream_key', p_stream, 'event_id', p_event_id)::text;
   end if;
   insert into rewind.perspective_skips (perspective_name, stream_id, event_id, reason, effective)
-  values (p_perspective, v_cursor.stream_id, p_event_id, p_reason, v_version > v_cursor.applied_version)
+  values (p_perspective, v_cursor.stream_id, p_event_id, p_reason, false)
   on conflict do nothing;
   v_is_new := found;
+  if v_is_new and v_version > v_cursor.applied_version then
+    perform rewind._enact_skips(p_perspective, v_cursor.generation_id, v_cursor.stream_id, p_event_id);
+  end if;
   delete from rewind.perspective_stream_locks
   where generation_id = v_cursor.generation_id and stream_id = v_cursor.stream_id and (v_is_new or reason = 'exclusive');
   if v_is_new then

@@ -8,7 +8,7 @@
 --   orphan          a cursor or snapshot without its stream or cursor
 --   log             offsets, versions or clocks of the log are not dense and ascending (changed by hand)
 -- Folds each stream once, from snapshot to snapshot; streams where that finds anything are judged again, each point from the beginning.
--- p_stream: only that stream (option tenant_id). Options: from_stream_id (inclusive) and to_stream_id (exclusive): only streams between,
+-- p_stream: only that stream (option tenant_id). Options: generation_id: instead of the active one; from_stream_id (inclusive) and to_stream_id (exclusive): only streams between,
 -- for going through many in short transactions; sample: a share of the streams, drawn anew each time. With any of these, offsets and
 -- clocks of the log are not looked at, which are nobody's. repair: streams in which something is wrong, but for log, are flagged to be built
 -- anew, and rows that belong to none go. Errors: RW006, 22023 (also: no such stream); with repair RW014, RW020.
@@ -24,13 +24,13 @@ declare
   v_suspects uuid[];
   v_problems rewind.stream_problem[];
 begin
-  perform rewind._check_options(p_options, array['tenant_id', 'from_stream_id', 'to_stream_id', 'sample', 'repair']);
+  perform rewind._check_options(p_options, array['tenant_id', 'from_stream_id', 'to_stream_id', 'sample', 'repair', 'generation_id']);
   if v_repair then
     perform rewind._require_read_committed();
   end if;
-  v_generation := rewind._perspective_generation(p_perspective, null);
+  v_generation := rewind._perspective_generation(p_perspective, (p_options ->> 'generation_id')::int);
   if p_stream is not null then
-    v_stream_ids := array[(rewind._find_stream(v_generation.tree_id, p_stream, p_options - array['from_stream_id', 'to_stream_id', 'sample', 'repair'])).stream_id];
+    v_stream_ids := array[(rewind._find_stream(v_generation.tree_id, p_stream, p_options - array['from_stream_id', 'to_stream_id', 'sample', 'repair', 'generation_id'])).stream_id];
   else
     v_stream_ids := rewind._verified_streams(v_generation, p_options);
   end if;

@@ -9,13 +9,13 @@ declare
   v_writer constant text[] := array[
     'append_batch', 'append_events', 'event_id', 'event_time', 'lock_streams', 'stream_id', 'uuidv7', 'wake'];
   v_worker constant text[] := v_reader || array[
-    '_trim_system', 'advance_feed_consumer', 'apply_perspective_batch', 'catch_up', 'claim_feed_consumer', 'claim_perspective_rewinds',
-    'claim_perspective_stream_lock', 'complete_perspective_cursor_work', 'create_feed_consumer', 'drop_feed_consumer',
+    '_prepare_swap', '_trim_system', 'advance_feed_consumer', 'apply_perspective_batch', 'catch_up', 'claim_feed_consumer', 'claim_perspective_rewinds',
+    'claim_perspective_stream_lock', 'complete_perspective_cursor_work', 'create_feed_consumer', 'drop_feed_consumer', 'finish_perspective_rebuild',
     'prune_history', 'publish_system_event', 'register_perspective', 'release_perspective_stream_lock', 'renew_perspective_stream_lock', 'request_perspective_rewind',
     'retry_perspective_stream', 'store_perspective_events'];
   v_admin constant text[] := v_writer || v_worker || array[
-    '_define_perspective', 'create_perspective', 'create_tree', 'drop_perspective', 'drop_quarantined_event', 'pause_perspective', 'prune_perspective_snapshots',
-    'release_quarantined_event', 'repartition_tree', 'repoint_tree', 'reset_perspective_cursor', 'resume_perspective', 'set_options', 'skip_perspective_event', 'trim_tree'];
+    '_define_perspective', 'abort_perspective_rebuild', 'begin_perspective_rebuild', 'create_perspective', 'create_tree', 'drop_perspective', 'drop_perspective_generation', 'drop_quarantined_event', 'pause_perspective', 'prune_perspective_snapshots',
+    'release_quarantined_event', 'repartition_tree', 'repoint_tree', 'reset_perspective_cursor', 'resume_perspective', 'rollback_perspective', 'set_options', 'skip_perspective_event', 'trim_tree'];
   v_routines text[];
   v_role text;
 begin
@@ -48,7 +48,7 @@ begin
       grant usage on all sequences in schema rewind to rewind_worker;
       grant insert, update, delete on rewind.perspectives, rewind.perspective_generations, rewind.perspective_partitions,
         rewind.perspective_cursors, rewind.perspective_snapshots, rewind.perspective_stream_locks, rewind.perspective_rewinds,
-        rewind.perspective_skips, rewind.workers, rewind.fold_attempts, rewind.feed_consumers to rewind_worker;
+        rewind.perspective_skips, rewind.perspective_rebuilds, rewind.workers, rewind.fold_attempts, rewind.feed_consumers to rewind_worker;
     end if;
     if v_role = 'rewind_admin' then
       grant usage on schema rewind_gen, lens to rewind_admin;
