@@ -180,6 +180,7 @@ func TestDocsReferences(t *testing.T) {
 	}
 	for _, doc := range []string{
 		"README.md", "ARCHITECTURE.md", "docs/operations.md", "docs/functions.md", "docs/errors.md", "docs/glossary.md",
+		"docs/performance.md",
 	} {
 		text := readDoc(t, doc)
 		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(text, -1) {
