@@ -119,6 +119,7 @@ func at(n int) uuid.UUID {
 
 type testEvent struct {
 	at   int
+	id   uuid.UUID // instead of at
 	v    int
 	fail bool
 }
@@ -138,7 +139,10 @@ func appendEvents(t testing.TB, db interface {
 		if e.fail {
 			payload["fail"] = true
 		}
-		list[i] = map[string]any{"event_id": at(e.at), "type": "happened", "payload": payload}
+		if e.id == uuid.Nil {
+			e.id = at(e.at)
+		}
+		list[i] = map[string]any{"event_id": e.id, "type": "happened", "payload": payload}
 	}
 	if _, err := db.Exec(ctxOf(t), `select from rewind.append_events('t', $1, $2::text::jsonb)`, stream, jsonOf(t, list)); err != nil {
 		t.Fatal(err)

@@ -27,8 +27,8 @@ func newCounted(t *testing.T) (database string, pool *pgxpool.Pool) {
 		  return jsonb_build_object('n', coalesce((model ->> 'n')::int, 0) + 1);
 		end $$`)
 	exec(t, pool, `select rewind.create_tree('t', 2)`)
-	exec(t, pool, `select rewind.append_events('t', 'a', '[{"type": "x"}, {"type": "x"}]')`)
-	exec(t, pool, `select rewind.append_events('t', 'b', '[{"type": "x"}]')`)
+	exec(t, pool, `select rewind.append_events('t', 'a', '[{"type": "x", "time": "2026-03-02T09:00:00Z"}, {"type": "x", "time": "2026-03-02T09:00:00Z"}]')`)
+	exec(t, pool, `select rewind.append_events('t', 'b', '[{"type": "x", "time": "2026-03-02T09:00:00Z"}]')`)
 	database = "--database-url=" + url
 	runCommand(t, exitDone, "perspective", "create", "tally", "--tree=t", "--apply=app.tally", database)
 	exec(t, pool, `call rewind.catch_up('tally')`)
@@ -197,13 +197,47 @@ func TestPerspectiveCheck(t *testing.T) {
 	}
 	exec(t, pool, `create schema unsafe`)
 	exec(t, pool, `create function unsafe.f(model jsonb, event rewind.event) returns jsonb language plpgsql immutable as $$ begin return to_jsonb(random()); end $$`)
-	exec(t, pool, `select rewind.create_perspective('unsafe', tree_name, 'unsafe.f(jsonb, rewind.event)') from rewind.trees where tree_name <> '$system'`)
+	exec(t, pool, `select rewind.create_perspective('unsafe', 't', 'unsafe.f(jsonb, rewind.event)')`)
 	output := runCommand(t, exitFailed, "perspective", "check", "unsafe", "--json", database)
 	if !strings.Contains(output, `"severity":"warning","finding":"calls random, which may give another result each time"`) {
 		t.Error(output)
 	}
 	runCommand(t, exitFailed, "perspective", "check", "unknown", database)
 	runCommand(t, exitUsage, "perspective", "check", "tally", "--streams=0", database)
+}
+
+func TestVerifyAgainst(t *testing.T) {
+	t.Parallel()
+	database, pool := newCounted(t)
+	other, otherPool := newCounted(t)
+	against := "--against" + strings.TrimPrefix(other, "--database-url")
+	compare := func(code int) string {
+		t.Helper()
+		return runCommand(t, code, "verify", "tally", against, database)
+	}
+	if output := compare(exitDone); output != "tally: equal (2 streams)\n" {
+		t.Error(output)
+	}
+	exec(t, otherPool, `update rewind.perspective_cursors c set model = '{"n": 7}' from rewind.streams s where s.stream_id = c.stream_id and s.stream_key = 'a'`)
+	exec(t, otherPool, `select rewind.append_events('t', k, '[{"type": "x"}]') from unnest(array['b', 'c']) k`)
+	exec(t, otherPool, `call rewind.catch_up('tally')`)
+	exec(t, pool, `select rewind.append_events('t', 'd', '[{"type": "x"}]')`)
+	exec(t, pool, `call rewind.catch_up('tally')`)
+	output := compare(exitFailed)
+	for _, want := range []string{"tally: 4 differences (4 streams)", "other model", "other events", "missing here", "missing there"} {
+		if !strings.Contains(output, want) {
+			t.Errorf("%q is missing in\n%s", want, output)
+		}
+	}
+	var d difference
+	decode(t, strings.Split(runCommand(t, exitFailed, "verify", "tally", against, "--json", database), "\n")[0], &d)
+	if d.PerspectiveName != "tally" || d.Problem == "" || d.Here == nil && d.There == nil {
+		t.Errorf("%+v", d)
+	}
+	runCommand(t, exitUsage, "verify", against, database)
+	runCommand(t, exitUsage, "verify", "tally", against, "--repair", database)
+	runCommand(t, exitFailed, "verify", "unknown", against, database)
+	runCommand(t, exitNotReached, "verify", "tally", "--against=postgres://127.0.0.1:1/none", database)
 }
 
 func TestRewinds(t *testing.T) {

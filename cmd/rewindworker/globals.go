@@ -53,6 +53,11 @@ func (g *globals) connectTo(ctx context.Context, url string, conns int32) (*pgxp
 			return nil, err
 		}
 	}
+	return openPool(ctx, url, conns)
+}
+
+// openPool connects to a database whose schema is as it must be, with at least so many connections.
+func openPool(ctx context.Context, url string, conns int32) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)

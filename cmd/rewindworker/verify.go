@@ -19,6 +19,7 @@ type verifyCmd struct {
 	Sample      string `placeholder:"SHARE" help:"Verify only a random share of the streams, as 1%% or 0.01."`
 	From        string `placeholder:"STREAM-ID" help:"Go on from a stream, with which an interrupted verification ended."`
 	Repair      bool   `help:"Have the streams built anew in which something is wrong."`
+	Against     string `placeholder:"URL" help:"Compare the models with those of the perspective in another database instead."`
 	JSON        bool   `name:"json" help:"Print JSON, one object per problem."`
 
 	sample *float64
@@ -39,6 +40,10 @@ func (c *verifyCmd) Validate() error {
 		return errors.New("--tenant needs --stream")
 	case c.From != "" && c.Perspective == "":
 		return errors.New("--from needs a perspective")
+	case c.Against != "" && c.Perspective == "":
+		return errors.New("--against needs a perspective")
+	case c.Against != "" && (c.Stream != "" || c.Sample != "" || c.From != "" || c.Repair):
+		return errors.New("--against compares all streams, and repairs nothing")
 	case c.From != "" && (c.Stream != "" || c.Sample != ""), c.Sample != "" && c.Stream != "":
 		return errors.New("only one of --stream, --sample and --from says what to verify")
 	}
@@ -123,6 +128,9 @@ func (c *verifyCmd) Run(ctx context.Context, g *globals) error {
 		return err
 	}
 	defer pool.Close()
+	if c.Against != "" {
+		return c.verifyAgainst(ctx, g, pool)
+	}
 	targets, err := verifyTargets(ctx, pool, c.Perspective)
 	if err != nil {
 		return err

@@ -81,6 +81,16 @@ type RewindBuildPlan struct {
 	LargeStreamIds []uuid.UUID
 }
 
+// What a stream's model is made of: how many events, a digest of their set, and one of these, the fold's version and the model.
+type RewindCertificate struct {
+	StreamID    *uuid.UUID
+	StreamKey   *string
+	TenantID    *string
+	Events      int64
+	Digest      string
+	Certificate string
+}
+
 // Offsets of a claimed batch, from inclusive, to exclusive, the partition's next append position, and up to where it is built.
 type RewindClaimedRange struct {
 	FromOffset int64
@@ -653,6 +663,15 @@ type RewindStream struct {
 	TenantID     string
 	StreamKey    string
 	CreatedAt    time.Time
+}
+
+// Candidate records of streams up to applied_version: how many, and a digest of the set of their ids.
+type RewindStreamDigest struct {
+	GenerationID   int32
+	StreamID       uuid.UUID
+	AppliedVersion int64
+	Events         int64
+	Digest         int64
 }
 
 // A candidate record of a stream, as folds take it.

@@ -277,3 +277,14 @@ create or replace view rewind.perspective_finding as
 select ''::text as subject, ''::text as severity, ''::text as finding
 where false;
 comment on view rewind.perspective_finding is 'Something about a fold; severity is ok, note or warning.';
+
+create or replace view rewind.certificate as
+select
+  null::uuid as stream_id,
+  null::text as stream_key,
+  null::text as tenant_id,
+  0::bigint as events,
+  ''::text as digest,
+  ''::text as certificate
+where false;
+comment on view rewind.certificate is 'What a stream''s model is made of: how many events, a digest of their set, and one of these, the fold''s version and the model.';

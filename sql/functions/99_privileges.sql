@@ -4,7 +4,7 @@
 do $do$
 declare
   v_reader constant text[] := array[
-    'check_perspective', 'current_feed_cursor', 'event_id', 'event_time', 'explain_model', 'feed_cursor_at', 'has_perspective_snapshots', 'load_perspective_snapshot', 'model_as_of', 'oldest_feed_cursor', 'preview_event',
+    'certify_perspective', 'check_perspective', 'current_feed_cursor', 'event_id', 'event_time', 'explain_model', 'feed_cursor_at', 'has_perspective_snapshots', 'load_perspective_snapshot', 'model_as_of', 'oldest_feed_cursor', 'preview_event',
     'read_feed', 'read_stream', 'stream_id', 'uuidv7', 'verify_perspective', 'wait_for_perspective'];
   v_writer constant text[] := array[
     'append_batch', 'append_events', 'event_id', 'event_time', 'lock_streams', 'stream_id', 'uuidv7', 'wake'];
@@ -48,7 +48,7 @@ begin
       grant usage on all sequences in schema rewind to rewind_worker;
       grant insert, update, delete on rewind.perspectives, rewind.perspective_generations, rewind.perspective_partitions,
         rewind.perspective_cursors, rewind.perspective_snapshots, rewind.perspective_stream_locks, rewind.perspective_rewinds,
-        rewind.perspective_skips, rewind.perspective_rebuilds, rewind.workers, rewind.fold_attempts, rewind.feed_consumers to rewind_worker;
+        rewind.perspective_skips, rewind.perspective_rebuilds, rewind.stream_digests, rewind.workers, rewind.fold_attempts, rewind.feed_consumers to rewind_worker;
     end if;
     if v_role = 'rewind_admin' then
       grant usage on schema rewind_gen, lens to rewind_admin;
