@@ -81,3 +81,55 @@ func TestPlanStability(t *testing.T) {
 	}
 	w.checkSettled()
 }
+
+// Nor must those of a build: on tables without statistics and on analysed ones it costs the same, in one session. The ladder's window and the
+// plain aggregate both take part.
+func TestBuildPlanStability(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	w.exec(loadSQL)
+	w.exec(`alter table rewind.wal set (autovacuum_enabled = off); alter table rewind.streams set (autovacuum_enabled = off)`)
+	w.exec(`select app.load(1, 10000, 500)`)
+	w.exec(`select app.load(10001, 12000, 5)`)
+	conn, err := w.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	builds := 0
+	measure := func() float64 {
+		t.Helper()
+		build, plain := time.Hour, time.Hour
+		for range 3 {
+			builds++
+			name := fmt.Sprint("build", builds)
+			w.exec(`select from rewind.create_perspective($1, 't', 'app.marked_1(jsonb, rewind.event)')`, name)
+			for _, what := range []struct {
+				statement string
+				args      []any
+				least     *time.Duration
+			}{
+				{`select from rewind.apply_perspective_batch($1, 0, 20000)`, []any{name}, &build},
+				{`select count(md5(i::text)) from generate_series(1, 200000) i`, nil, &plain},
+			} {
+				begin := time.Now()
+				if _, err := conn.Exec(t.Context(), what.statement, what.args...); err != nil {
+					t.Fatal(err)
+				}
+				*what.least = min(*what.least, time.Since(begin)) // noise only ever adds
+			}
+			if n := queryOne[int64](t, w.pool, `select sum(events_applied)::bigint from rewind.perspective_cursors c
+				join rewind.perspectives p on p.active_generation = c.generation_id and p.perspective_name = $1`, name); n != 12_000 {
+				t.Fatalf("%d events were built in one step, not 12000", n)
+			}
+		}
+		return float64(build) / float64(plain)
+	}
+	grown := measure()
+	w.exec(`analyze`)
+	analysed := measure()
+	t.Logf("grown %.2f, analysed %.2f", grown, analysed)
+	if max(grown, analysed) > 6*min(grown, analysed) { // a plan that flips costs more
+		t.Errorf("a build of 12,000 events takes from %.2f to %.2f times the plain work", min(grown, analysed), max(grown, analysed))
+	}
+}

@@ -304,6 +304,30 @@ func TestRebuildModes(t *testing.T) {
 	})
 }
 
+// Perspectives that are rebuilt side by side are both exact, also one that folds few of the events.
+func TestRebuildSideBySide(t *testing.T) {
+	t.Parallel()
+	w := newLoaded(t, 2000, 100, nil)
+	w.exec(`
+		select count(*)
+		from (select jsonb_agg(jsonb_build_object('type', 'rare', 'payload', jsonb_build_object('v', n))) as events from generate_series(1, 3) n) e
+		cross join lateral rewind.append_events('t', 's7', e.events)`)
+	w.exec(`select from rewind.create_perspective('rare', 't', 'app.marked_1(jsonb, rewind.event)', array['rare'])`)
+	var beside sync.WaitGroup
+	for perspective, events := range map[string]int64{"m": 2003, "rare": 3} {
+		k := newWorker(t, w, worker.Config{Concurrency: 2, BatchSize: 100})
+		beside.Go(func() {
+			got, err := k.Rebuild(t.Context(), worker.Rebuild{Perspective: perspective})
+			if err != nil || got.State != "completed" || got.Events != events {
+				t.Errorf("%s: %+v, %v; want %d events", perspective, got, err, events)
+			}
+		})
+	}
+	beside.Wait()
+	w.verified("m", 0)
+	w.verified("rare", 0)
+}
+
 // A stream that fails makes the rebuild failed, with the list of those; the lens shows what it did. When the cause is gone it goes.
 func TestRebuildFailingStream(t *testing.T) {
 	t.Parallel()

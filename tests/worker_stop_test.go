@@ -97,6 +97,36 @@ func TestWorkerStoppedInBatch(t *testing.T) {
 	w.checkGo(t)
 }
 
+// A worker that is stopped in the middle of building a generation holds that up no longer than its locks last.
+func TestWorkerStoppedInBuild(t *testing.T) {
+	t.Parallel()
+	w := stopWorld(t, nil)
+	w.append("s", append(inOrder(10), testEvent{at: 1000, v: blockingValue})...)
+	w.exec(`select from rewind.begin_perspective_rebuild('g', 'in-place')`)
+	first := startGoWorker(t, w)
+	eventually(t, func() bool {
+		return queryOne[int64](t, w.pool, `select count(*) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`) == 1
+	})
+	first.signal(t, syscall.SIGSTOP)
+	w.appendInTime(t, 2000, 10)
+
+	var log entries
+	stop := runBeside(t, w, &log)
+	w.waitForRebuild("g")
+	first.signal(t, syscall.SIGCONT)
+	if err := first.input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	first.waitFor(t, "batch failed")
+	first.signal(t, syscall.SIGTERM)
+	<-first.exited
+	stop()
+	k := newWorker(t, w, worker.Config{})
+	register(t, k, chainPerspective(nil))
+	settle(t, w, k)
+	w.checkGo(t)
+}
+
 // A worker that is stopped in the middle of a rewind loses its stream lock to another one.
 func TestWorkerStoppedInRewind(t *testing.T) {
 	t.Parallel()

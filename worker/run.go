@@ -27,6 +27,8 @@ const (
 	stopGrace = 5 * time.Second
 	// maxFailures in a row of a poll or of a partition's batches end a run that isn't to last.
 	maxFailures = 10
+	// buildPollInterval is how long after work a worker that builds a generation looks for more.
+	buildPollInterval = 50 * time.Millisecond
 	// idlePollInterval is the longest pause between polls of a worker that ends when it is idle.
 	idlePollInterval = 100 * time.Millisecond
 )
@@ -406,6 +408,8 @@ func (r *runner) progressed(more bool) {
 	r.delay = r.config.PollInterval
 	switch {
 	case len(r.queue) > 0: // which is done first
+	case len(r.builds) > 0: // which are known; only what is new is looked for
+		r.pollWithin(max(r.delay, buildPollInterval))
 	case more:
 		r.pollWithin(0)
 	default:

@@ -59,6 +59,7 @@ var scenarios = []scenario{
 	{name: "live_sql", results: []string{"live_sql", "live_sql_cold"}, database: "live", measure: liveSQL},
 	{name: "live_go", database: "live", measure: liveGo},
 	{name: "verify", database: "live", measure: verify},
+	{name: "rebuild", results: []string{"rebuild", "rebuild_one"}, database: "live", measure: rebuild},
 	{name: "feed", database: "live", measure: feedGo},
 	{name: "feed_sql", database: "live", measure: feedSQL},
 	{name: "feed_first", database: "live", measure: feedFirst},

@@ -786,7 +786,7 @@ cross join lateral (
   from rewind.perspective_cursors c
   where c.generation_id = g.generation_id and c.status & 44 <> 0
 ) owed
-where g.state in ('active', 'building')
+where g.state = 'active'
 group by g.perspective_name
 `
 

@@ -1,5 +1,6 @@
 -- Publishes that a rewind starts, once its restore point is chosen: PerspectiveRewindStarted, and before the first one of a stream
--- whose rewinds overlap StreamRewindStarted. In a transaction of its own. A stream that only caught up is not announced.
+-- whose rewinds overlap StreamRewindStarted. In a transaction of its own. A stream that only caught up is not announced,
+-- nor what happens to a generation that the lens doesn't show.
 create or replace function rewind._announce_rewind(
   p_generation_id int, p_stream_id uuid, p_token bigint, p_trigger_event_id uuid, p_snapshot_event_id uuid
 ) returns void
@@ -11,6 +12,9 @@ declare
   v_started timestamptz := rewind._now();
   v_bracket timestamptz;
 begin
+  if not rewind._is_active(p_generation_id) then
+    return;
+  end if;
   select g.perspective_name, t.tree_name, s.stream_key into v_names
   from rewind.perspective_generations g
   join rewind.trees t on t.tree_id = g.tree_id

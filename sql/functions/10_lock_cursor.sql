@@ -27,8 +27,7 @@ begin
     cross join (select rewind._now() as now offset 0) n
     where s.stream_id = v_stream_id
     on conflict (stream_id, generation_id) do update set token = l.token;
-    perform rewind._lock_stream_partitions(v_generation, array[v_stream_id]);
-    perform rewind._lock_other_generations(p_perspective, v_generation.generation_id);
+    perform rewind._lock_everywhere(p_perspective, v_stream_id);
   end if;
   select * into v_cursor
   from rewind.perspective_cursors

@@ -1,5 +1,5 @@
 -- Publishes that a rewind ended well: PerspectiveRewindCompleted, and after the last one of a stream whose rewinds overlap
--- StreamRewindCompleted. The caller has released its lock.
+-- StreamRewindCompleted. Only of what the lens shows. The caller has released its lock.
 create or replace function rewind._narrate_rewind(p_rewind rewind.perspective_rewinds, p_final_event_id uuid, p_bracket timestamptz)
   returns void
   language plpgsql volatile parallel unsafe security invoker
@@ -8,6 +8,9 @@ as $function$
 declare
   v_tree_name text;
 begin
+  if not rewind._is_active(p_rewind.generation_id) then
+    return;
+  end if;
   select t.tree_name into v_tree_name
   from rewind.perspective_generations g
   join rewind.trees t on t.tree_id = g.tree_id

@@ -31,9 +31,11 @@ begin
       v_repair.events_folded, v_repair.events_folded, v_repair.events_behind, v_now, v_now, 'completed',
       rewind._json_patch(v_repair.old_model, v_repair.model)
     ) returning * into v_rewind;
-    perform rewind._publish(v_tree_name, 'PerspectiveRewindStarted', v_rewind.perspective_name,
-      rewind._rewind_started(v_rewind.perspective_name, v_rewind.stream_id, v_rewind.stream_key, v_rewind.trigger_event_id,
-        v_rewind.snapshot_event_id, v_now));
+    if rewind._is_active(p_generation.generation_id) then
+      perform rewind._publish(v_tree_name, 'PerspectiveRewindStarted', v_rewind.perspective_name,
+        rewind._rewind_started(v_rewind.perspective_name, v_rewind.stream_id, v_rewind.stream_key, v_rewind.trigger_event_id,
+          v_rewind.snapshot_event_id, v_now));
+    end if;
     perform rewind._narrate_rewind(v_rewind, v_repair.last_event_id, null);
     v_narrated := v_narrated || jsonb_build_object('stream_id', v_repair.stream_id, 'stream_key', v_repair.stream_key,
       'cursor_event_id', v_repair.cursor_event_id, 'trigger_event_id', v_repair.trigger_event_id, 'events_behind', v_repair.events_behind,

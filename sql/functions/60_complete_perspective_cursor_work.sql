@@ -54,7 +54,7 @@ begin
   perform rewind._writable_generation(p_generation_id); -- once more: who pauses a perspective waits for its stream locks
   v_skips := p_error is null and rewind._has_pending_skips(v_generation, p_stream_id);
   if v_skips then
-    perform rewind._lock_other_generations(v_generation.perspective_name, p_generation_id);
+    perform rewind._lock_everywhere(v_generation.perspective_name, p_stream_id);
   end if;
   select * into v_before
   from rewind.perspective_cursors

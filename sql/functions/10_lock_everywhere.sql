@@ -1,0 +1,17 @@
+-- Keeps the live path off a stream in all generations of a perspective until the transaction ends: locks the partitions in which it may be met.
+create or replace function rewind._lock_everywhere(p_perspective text, p_stream_id uuid) returns void
+  language plpgsql volatile parallel unsafe security invoker
+  set search_path = pg_catalog, pg_temp
+as $function$
+begin
+  perform from rewind.perspective_partitions t
+  join rewind.perspective_generations g on g.generation_id = t.generation_id
+  where g.perspective_name = p_perspective and t.wal_partition in (
+    select rewind._stream_partition(p_stream_id, n.first_partition, n.partitions) from rewind._tree_generations(g.tree_id) n
+  )
+  order by t.generation_id, t.wal_partition
+  for update of t;
+end
+$function$;
+
+comment on function rewind._lock_everywhere(text, uuid) is 'Keeps the live path off a stream in all generations of a perspective.';
