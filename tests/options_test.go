@@ -1,6 +1,8 @@
 package tests
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rewindpg/rewind/internal/testdb"
@@ -34,7 +37,7 @@ var optionTests = map[string]string{
 	"max_attempts":                    "TestParking",
 	"retry_backoff":                   "TestRetryBackoff",
 	"retry_backoff_max":               "TestRetryBackoff",
-	"order_insensitive":               "TestOrderInsensitiveIsRefused",
+	"order_insensitive":               "TestOrderInsensitive",
 	"max_clock_skew":                  "TestAppendEvents",
 	"skew_policy":                     "TestQuarantine",
 	"lateness_horizon":                "TestGuardsRefuse",
@@ -417,15 +420,66 @@ func TestRetryBackoff(t *testing.T) {
 	}
 }
 
-// Folds for which the order doesn't matter are rewound as any others in this release, and nobody is let believe otherwise.
-func TestOrderInsensitiveIsRefused(t *testing.T) {
+// Late events of a fold to which order doesn't matter are folded on: nothing is rewound, and no snapshots are kept.
+func TestOrderInsensitive(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, worldOptions{})
-	err := wantCode(t, w.pool, "22023", `select rewind.set_options('{"order_insensitive": true}', 'p')`)
-	if !strings.Contains(err.Message, "false in this release") {
-		t.Error(err.Message)
+	w := newWorld(t, worldOptions{options: map[string]any{"snapshot_every_n_events": 5}})
+	w.exec(`create or replace function app.chain(model jsonb, event rewind.event) returns jsonb language sql immutable as $$
+	  select jsonb_build_object('sum', coalesce((model -> 'sum')::int, 0) + (event.payload -> 'v')::int) $$`)
+	late := func() {
+		t.Helper()
+		for _, n := range rand.Perm(20) {
+			w.append("s", testEvent{at: n, v: 1})
+			w.apply()
+		}
+	}
+	w.setOptions(map[string]any{"order_insensitive": true})
+	late()
+	c := w.cursor("s")
+	if c.Status != 2 || c.EventsApplied != 20 || c.Model["sum"] != 20.0 {
+		t.Errorf("%+v", c)
+	}
+	if newest := queryOne[uuid.UUID](t, w.pool, `select event_id from rewind.wal where stream_id = rewind.stream_id('t', 's') order by event_id desc limit 1`); newest != *c.LastEventID {
+		t.Errorf("last event %v, want %v", *c.LastEventID, newest)
+	}
+	if n := queryOne[int](t, w.pool, `select count(*) from rewind.perspective_snapshots`); n > 0 {
+		t.Errorf("%d snapshots", n)
+	}
+	if found := w.verify(); len(found) > 0 {
+		t.Error(found)
 	}
 	w.setOptions(map[string]any{"order_insensitive": false})
+	late()
+	if c := w.cursor("s"); c.Status != 32 {
+		t.Errorf("without the option: %+v", c)
+	}
+	w.catchUp()
+	if found := w.verify(); len(found) > 0 {
+		t.Error(found)
+	}
+}
+
+// A false claim is found by and by, and what it did is repaired.
+func TestFalseOrderInsensitive(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{partitions: 2, options: map[string]any{"snapshot_every_n_events": 5}})
+	for i := range 10 {
+		w.append(fmt.Sprint("s", i), testEvent{at: 10000, v: 1}, testEvent{at: 10001, v: 2})
+	}
+	w.apply()
+	w.setOptions(map[string]any{"order_insensitive": true})
+	for i := 0; queryOne[bool](t, w.pool, `select (options ->> 'order_insensitive')::boolean from rewind.perspectives`); i++ {
+		if i > 1000 { // found with a probability of a twentieth each time
+			t.Fatal("a false claim is not found")
+		}
+		w.append(fmt.Sprint("s", i%10), testEvent{at: i, v: 1 + i%6})
+		w.apply()
+	}
+	w.catchUp()
+	w.checkSettled()
+	if n := queryOne[int](t, w.pool, `select count(*) from rewind.wal where event_type = 'PerspectiveOrderMatters'`); n != 1 {
+		t.Errorf("%d system events say so", n)
+	}
 }
 
 func TestLogLevel(t *testing.T) {

@@ -108,9 +108,6 @@ func (c *optionsCmd) change(ctx context.Context, g *globals, options map[string]
 		case json.Unmarshal(o.Value, &text) == nil:
 			value = text
 		}
-		if o.Option == "order_insensitive" {
-			value += " (no effect in this release)"
-		}
 		t.AppendRow([]any{o.Option, value, o.Source})
 	}
 	t.Render()

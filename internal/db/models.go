@@ -764,6 +764,12 @@ type RewindTrimResult struct {
 	LeftBehind     []string
 }
 
+// Streams to be replayed if the claim that order doesn't matter to their perspective turns out false.
+type RewindUnorderedFold struct {
+	GenerationID int32
+	StreamID     uuid.UUID
+}
+
 // A partition that a generation has not read to its end.
 type RewindUnreadPartition struct {
 	GenerationID int32

@@ -41,10 +41,19 @@ begin
     v_late := array(
       select l from rewind._lock_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset) l
     );
-    v_folds := rewind._fold_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset, v_late, v_options);
+    if (v_options ->> 'order_insensitive')::boolean then
+      v_options := v_options || '{"snapshots_enabled": false}'; -- nothing is replayed
+      v_folds := rewind._fold_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset,
+        rewind._fold_unordered(v_generation, v_late), v_options);
+    else
+      v_folds := rewind._fold_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset, v_late, v_options);
+    end if;
   end if;
   v_counts := rewind._store_folds(v_generation, p_partition, v_folds, v_options);
   perform rewind._advance_partition(v_generation.generation_id, p_partition, v_range.to_offset, v_counts);
+  if (v_options ->> 'order_insensitive')::boolean and v_late <> '{}' then
+    perform rewind._check_order_claim(v_generation, v_late);
+  end if;
 
   return query select v_range.to_offset - v_range.from_offset, v_counts.events, v_counts.streams, coalesce(cardinality(v_late), 0)::bigint,
     v_counts.failed, v_range.to_offset, v_range.head_offset, v_counts.repaired, v_counts.restored,

@@ -31,10 +31,9 @@ begin
   for v_key, v_value in select o.key, o.value from jsonb_each(p_options) o where o.value <> 'null' loop
     v_number := case when jsonb_typeof(v_value) = 'number' then v_value::numeric end;
     v_wanted := case
-      when v_key in ('rewind_enabled', 'narrate_inline_rewinds', 'snapshots_enabled', 'startup_scan_enabled', 'spans_enabled') then
+      when v_key in ('rewind_enabled', 'narrate_inline_rewinds', 'snapshots_enabled', 'startup_scan_enabled', 'spans_enabled',
+        'order_insensitive') then
         case when jsonb_typeof(v_value) <> 'boolean' then 'true or false' end
-      when v_key = 'order_insensitive' then
-        case when v_value <> 'false' then 'false in this release' end
       when v_key = 'inline_rewind_events' then
         case when (v_number between 0 and 1000000 and v_number % 1 = 0) is not true then 'a whole number from 0 to 1000000' end
       when v_key in ('snapshot_every_n_events', 'max_snapshots_per_stream', 'rewind_snapshot_interval_events', 'max_attempts', 'max_concurrent_rewinds') then

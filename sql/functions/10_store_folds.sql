@@ -35,10 +35,13 @@ begin
       status = 2,
       applied_version = excluded.applied_version,
       events_applied = excluded.events_applied,
-      last_event_id = excluded.last_event_id,
+      -- Only where order doesn't matter is what was folded last not the newest.
+      last_event_id = case when (p_options ->> 'order_insensitive')::boolean then greatest(c.last_event_id, excluded.last_event_id)
+        else excluded.last_event_id end,
       model = excluded.model,
       first_event_at = least(c.first_event_at, excluded.first_event_at),
-      last_event_at = excluded.last_event_at;
+      last_event_at = case when (p_options ->> 'order_insensitive')::boolean then greatest(c.last_event_at, excluded.last_event_at)
+        else excluded.last_event_at end;
 
   if p_folds.snapshot_stream_ids is not null then
     insert into rewind.perspective_snapshots (

@@ -76,14 +76,16 @@ begin
       select count(*) into v_result.behind
       from rewind._stream_events(v_generation, v_stream) w
       where w.event_id > v_result.event_id and w.event_id <= v_cursor.last_event_id and w.stream_version <= v_cursor.applied_version;
-      select * into v_repair
-      from rewind._plan_repairs(v_generation, array[v_stream.stream_id], array[v_result.event_id], array[9223372036854775807], 2147483646);
-      v_result.restore_event_id := v_repair.snapshot_event_id;
-      v_result.events_to_fold := v_repair.depth + 1;
-      v_result.way := case
-        when (v_options ->> 'rewind_enabled')::boolean and v_result.events_to_fold <= (v_options ->> 'inline_rewind_events')::bigint then 'inline'
-        else 'rewind'
-      end;
+      if not (v_options ->> 'order_insensitive')::boolean or v_generation.apply is null then
+        select * into v_repair
+        from rewind._plan_repairs(v_generation, array[v_stream.stream_id], array[v_result.event_id], array[9223372036854775807], 2147483646);
+        v_result.restore_event_id := v_repair.snapshot_event_id;
+        v_result.events_to_fold := v_repair.depth + 1;
+        v_result.way := case
+          when (v_options ->> 'rewind_enabled')::boolean and v_result.events_to_fold <= (v_options ->> 'inline_rewind_events')::bigint then 'inline'
+          else 'rewind'
+        end;
+      end if;
     end if;
   else
     v_result.events_to_fold := 0;

@@ -48,7 +48,7 @@ begin
       grant usage on all sequences in schema rewind to rewind_worker;
       grant insert, update, delete on rewind.perspectives, rewind.perspective_generations, rewind.perspective_partitions,
         rewind.perspective_cursors, rewind.perspective_snapshots, rewind.perspective_stream_locks, rewind.perspective_rewinds,
-        rewind.perspective_skips, rewind.perspective_rebuilds, rewind.stream_digests, rewind.workers, rewind.fold_attempts, rewind.feed_consumers to rewind_worker;
+        rewind.perspective_skips, rewind.perspective_rebuilds, rewind.stream_digests, rewind.unordered_folds, rewind.workers, rewind.fold_attempts, rewind.feed_consumers to rewind_worker;
     end if;
     if v_role = 'rewind_admin' then
       grant usage on schema rewind_gen, lens to rewind_admin;
