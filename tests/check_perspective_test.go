@@ -95,3 +95,28 @@ func TestCheckPerspectiveRefuses(t *testing.T) {
 		t.Errorf("without streams: %q", found)
 	}
 }
+
+// A skipped event is not folded, and what was before it stays: a fold event by event began anew after it.
+func TestCheckPerspectiveOfSkippedEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	w.exec(`create function app.f(model jsonb, event rewind.event) returns jsonb language sql immutable as $$
+		select case when event.payload ->> 'v' <> '9' then jsonb_build_object('sum', coalesce((model -> 'sum')::int, 0) + (event.payload -> 'v')::int) end $$`)
+	w.exec(`select rewind.create_perspective('f', 't', 'app.f(jsonb, rewind.event)')`)
+	for _, v := range [][]int{{1, 2, 3}, {1, 9, 3}, {4}} { // a model, no model, no event
+		stream := fmt.Sprint(v)
+		for i, v := range v {
+			w.append(stream, testEvent{at: i, v: v})
+		}
+		w.exec(`call rewind.catch_up('f')`)
+		w.exec(`
+			select from rewind.skip_perspective_event('f', $1,
+				(select event_id from rewind.wal where stream_id = rewind.stream_id('t', $1) order by event_id desc limit 1), 'skipped')`, stream)
+	}
+	w.exec(`call rewind.catch_up('f')`)
+	for _, f := range texts(t, w.pool, `select severity || ' ' || subject || ' ' || finding from rewind.check_perspective('f')`) {
+		if f[0] == 'w' {
+			t.Errorf("a safe fold is warned of: %s", f)
+		}
+	}
+}

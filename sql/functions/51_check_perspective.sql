@@ -63,9 +63,9 @@ begin
     end if;
     v_step := null;
     for v_event in select * from rewind._stream_events(v_generation, v_stream) e order by e.event_id loop
-      execute format('select %s from (select ($1).*) w', rewind._fold_call(v_generation, 'true', '$2'))
+      execute format('select coalesce(%s, $3) from (select ($1).*) w', rewind._fold_call(v_generation, 'true', '$2'))
       into v_step
-      using v_event, nullif(v_step, 'null');
+      using v_event, nullif(v_step, 'null'), v_step; -- null: the event is skipped
     end loop;
     if v_model is distinct from v_again then
       v_unequal := coalesce(v_unequal, v_stream.stream_key);
