@@ -13,6 +13,8 @@ func TestFoldThatEndsItsBatch(t *testing.T) {
 		"kills_its_backend": `perform pg_terminate_backend(pg_backend_pid())`,
 		"hangs":             `perform pg_sleep(60)`,
 		"uses_up_memory":    `raise 'out of memory' using errcode = '53200'`,
+		"feigns_a_conflict": `raise 'try again' using errcode = '40001'`,
+		"feigns_a_shutdown": `raise 'no more' using errcode = '57000'`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -63,6 +63,11 @@ func isOfItsFold(err error) bool {
 		strings.HasPrefix(code, "XX") || strings.HasPrefix(code, "58")
 }
 
+// mayBeOfItsFold tells whether a statement that keeps failing may do so by its fold, which can raise any error there is.
+func mayBeOfItsFold(err error) bool {
+	return sqlState(err) != "" && !isUnreachable(err) && !isOutOfReach(err)
+}
+
 func isTransient(err error) bool { return isConflict(err) || isConnectionLoss(err) }
 
 // backoff is the pause before attempt n+1 after n failed ones: doubling, with jitter.

@@ -440,7 +440,7 @@ func (r *runner) maxBuilding() int {
 
 func (r *runner) startBatch(ctx context.Context, item db.RewindWork) {
 	at := partitionOf(item)
-	limit := r.batchLimit(item)
+	limit, attempts := r.batchLimit(item), r.failing[at].attempts+1
 	r.batches++
 	if item.IsBuild {
 		r.building++
@@ -449,7 +449,7 @@ func (r *runner) startBatch(ctx context.Context, item db.RewindWork) {
 	r.spawn(func() func() {
 		began := time.Now()
 		result, err := r.applyBatch(ctx, item, limit)
-		if limit == 1 && isOfItsFold(err) {
+		if limit == 1 && (isOfItsFold(err) || attempts >= maxAttempts && mayBeOfItsFold(err)) {
 			result.Failed, err = r.failRecord(ctx, item, err, false)
 		}
 		return func() {
@@ -498,7 +498,7 @@ func (r *runner) batchFailed(ctx context.Context, item db.RewindWork, limit int,
 	at := partitionOf(item)
 	f := r.failing[at]
 	f.attempts++
-	if !isUnreachable(err) && !isConflict(err) {
+	if !isUnreachable(err) && (!isConflict(err) || f.attempts >= maxAttempts) {
 		f.end = *item.NextOffset + int64(limit)
 	}
 	wait := backoff(f.attempts, retryDelayMin, retryDelayMax)

@@ -32,7 +32,7 @@ begin
   else
     begin
       execute format('select %s($1, row(null, null, null, null, null, null, null, null)::rewind.event)', p_apply::regproc) using p_initial;
-    exception when others then
+    exception when others or assert_failure then
       if left(sqlstate, 2) not in ('42', '3F') then
         return;
       end if;

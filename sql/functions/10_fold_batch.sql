@@ -19,7 +19,7 @@ begin
   into v_folds
   using p_generation, p_partition, p_from, p_to, p_late, p_options, rewind._has_skips(p_generation.perspective_name), p_guarded;
   return v_folds;
-exception when others then
+exception when others or assert_failure then
   if p_guarded or not rewind._is_fold_error(sqlstate) then
     raise;
   end if;

@@ -45,7 +45,7 @@ begin
     rewind._fold_call(p_generation, '$7', '$1',
       case when rewind._is_active(p_generation.generation_id) then 'true' else 'k.effective' end))
   using p_model, p_stream_id, p_after_event_id, p_to_version, p_generation.event_types, p_limit, p_guarded;
-exception when others then
+exception when others or assert_failure then
   if p_guarded or not rewind._is_fold_error(sqlstate) then
     raise;
   end if;

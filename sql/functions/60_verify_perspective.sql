@@ -38,7 +38,7 @@ begin
   begin
     select array_agg(distinct p.stream_id) into v_suspects
     from rewind._verify_points(v_generation, v_stream_ids, p_segments => true, p_guarded => false) p;
-  exception when others then
+  exception when others or assert_failure then
     if not rewind._is_fold_error(sqlstate) then
       raise;
     end if;
