@@ -31,7 +31,7 @@ begin
         begin
           return rewind_gen.step_%3$s(p_state, false, p_start, p_stream_id, p_stream_key, p_tenant_id, p_event_id, p_event_type,
             p_payload, p_metadata);
-        exception when others or assert_failure then
+        exception when others or assert_failure then -- which OTHERS leaves out
           if not rewind._is_fold_error(sqlstate) then
             raise;
           end if;
