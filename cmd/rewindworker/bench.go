@@ -16,14 +16,15 @@ import (
 
 type benchCmd struct {
 	JSON  bool     `name:"json" help:"Print JSON."`
-	Only  []string `placeholder:"NAME,..." help:"Scenarios to run; else all."`
+	Only  []string `placeholder:"NAME" help:"Scenarios to run, or results to get."`
 	Scale string   `default:"small" placeholder:"SCALE" help:"small takes 2 minutes, medium 25, large is for big machines (${default})."`
 }
 
 func (c *benchCmd) Help() string {
 	return fmt.Sprintf(`Measures each thing beside its baseline, in turns, and prints medians over the rounds and their spread. It works in
 databases of its own on the server, rewind_bench_*, which it drops: the user must have the right to create databases. Scenarios:
-%s. The last three run only if they are named. What they mean: docs/performance.md.`, strings.Join(bench.Names(), ", "))
+%s. Only if they are named: %s. What they mean: docs/performance.md.`,
+		strings.Join(bench.Names(), ", "), strings.Join(bench.OnDemand(), ", "))
 }
 
 func (c *benchCmd) Run(ctx context.Context, g *globals) error {

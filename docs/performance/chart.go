@@ -22,7 +22,7 @@ var charts = map[string]chart{
 		title: "Throughput beside the baseline, which is 1",
 		names: []string{
 			"append_single", "append_batch", "append_batch_wide", "live_sql", "live_sql_cold", "live_sql_short", "live_sql_short_cold",
-			"verify", "feed", "feed_sql",
+			"verify", "rebuild", "feed", "feed_sql",
 		},
 		most:  1.2,
 		marks: []float64{0, 0.25, 0.5, 0.75, 1},

@@ -16,6 +16,8 @@ var descriptions = map[string]description{
 	"live_sql_short":      {"live path in SQL, 5 events a stream, analysed", "≥ 0.2"},
 	"live_sql_short_cold": {"the same, never analysed", "≥ 0.2"},
 	"live_go":             {"a worker with a fold in Go, 100 events a stream", "≥ 0.7"},
+	"rebuild":             {"blue-green rebuild by a worker, until it is shown", "≥ 0.7"},
+	"rebuild_one":         {"the same, one batch at a time", ""},
 	"verify":              {"`verify_perspective`", "≥ 0.5"},
 
 	"late_20":      {"5,000 events/s in 1,000 streams, 20 % late by up to 3 s: folded", "≤ 4"},

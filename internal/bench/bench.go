@@ -95,6 +95,17 @@ func Names() []string {
 	return names
 }
 
+// OnDemand returns the names of those that run only when they are named.
+func OnDemand() []string {
+	var names []string
+	for _, s := range scenarios {
+		if s.onDemand {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
 // ResultNames returns the names of the results of all scenarios.
 func ResultNames() []string {
 	var names []string
