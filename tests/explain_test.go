@@ -241,7 +241,7 @@ func TestPreviewEvent(t *testing.T) {
 		if way := queryOne[string](t, w.pool, `select way from rewind.preview_event('p', 's', $1)`, event); way != "duplicate" {
 			t.Errorf("at %d, once it is there: %s", c.at, way)
 		}
-		wantCode(t, w.pool, "RW002", fmt.Sprintf(`select rewind.preview_event('p', 's', '%s')`, strings.Replace(event, "50", "51", 1)))
+		wantCode(t, w.pool, "RW002", fmt.Sprintf(`select rewind.preview_event('p', 's', '%s')`, strings.Replace(event, `"v": 50`, `"v": 51`, 1)))
 	}
 	if failure := queryOne[string](t, w.pool, `select error from rewind.preview_event('p', 'new', '{"type": "e", "payload": {"v": 1, "fail": true}}')`); failure != "event 1 fails" {
 		t.Error(failure)
