@@ -632,16 +632,23 @@ func TestMovePausesAppends(t *testing.T) {
 			}
 		})
 	}
-	for _, partitions := range []int{64, 1024, 512} {
+	more := func() {
 		enough := appended.Load() + 100
 		eventually(t, func() bool { return appended.Load() > enough || t.Failed() })
+	}
+	var pauses []time.Duration
+	for _, partitions := range []int{64, 1024, 512} {
+		more()
+		longest.Store(0)
 		moveTree(t, pool, partitions)
+		more() // those that waited have ended
+		pauses = append(pauses, time.Duration(longest.Load()))
 	}
 	cancel()
 	writing.Wait()
-	t.Logf("the longest of %d appends took %v", appended.Load(), time.Duration(longest.Load()))
-	if longest.Load() >= int64(time.Second) {
-		t.Errorf("an append took %v", time.Duration(longest.Load()))
+	t.Logf("the longest of the appends around each move took %v", pauses)
+	if slices.Min(pauses) >= time.Second { // noise only ever adds
+		t.Errorf("appends took %v", pauses)
 	}
 }
 
