@@ -70,6 +70,11 @@ func (c *perspectiveCreateCmd) Run(ctx context.Context, g *globals) error {
 	if c.JSON {
 		return printLines(g, rows)
 	}
+	if rows[0].Version < c.Version {
+		_, err = fmt.Fprintf(g.stdout, "done: version %d of perspective %s is built now; version %d is shown until it is whole\n",
+			c.Version, c.Name, rows[0].Version)
+		return err
+	}
 	_, err = fmt.Fprintf(g.stdout, "done: perspective %s folds tree %s with %s; read it at lens.%q\n", c.Name, c.Tree, *rows[0].Apply, c.Name)
 	return err
 }
