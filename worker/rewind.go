@@ -52,7 +52,7 @@ const (
 // rewind repairs a claimed stream. A failure is recorded and is that stream's alone.
 func (r *runner) rewind(ctx context.Context, claimed db.RewindClaimedRewind) outcome {
 	p := &repair{
-		runner: r, claimed: claimed, streamID: *claimed.StreamID, started: time.Now(),
+		runner: r, claimed: claimed, streamID: *claimed.StreamID, started: time.Now(), span: noSpan,
 		log: r.perspectiveLog.With(streamAttrs(claimed.PerspectiveName, *claimed.StreamID, claimed.StreamKey)),
 	}
 	err := p.run(ctx)
@@ -95,8 +95,10 @@ func (p *repair) run(ctx context.Context) error {
 	if p.stopped() {
 		return errStopped
 	}
-	read, err := p.query.ReadClaimed(ctx, p.pool, db.ReadClaimedParams{
-		Perspective: p.claimed.PerspectiveName, GenerationID: p.claimed.GenerationID, StreamID: p.streamID,
+	read, err := retry(ctx, p.runner, func() (db.ReadClaimedRow, error) {
+		return p.query.ReadClaimed(ctx, p.pool, db.ReadClaimedParams{
+			Perspective: p.claimed.PerspectiveName, GenerationID: p.claimed.GenerationID, StreamID: p.streamID,
+		})
 	})
 	if err != nil {
 		return err

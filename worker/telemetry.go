@@ -126,10 +126,12 @@ func (r *runner) observe() (metric.Registration, error) {
 // rewindSpan is the span of one rewind.
 type rewindSpan struct{ trace.Span }
 
+var noSpan = rewindSpan{noop.Span{}}
+
 // startSpan starts a span that does nothing if spans are off, or if the repair is no rewind.
 func (r *runner) startSpan(ctx context.Context, claimed db.RewindClaimedRewind, flagged bool) (context.Context, rewindSpan) {
 	if !flagged || !r.options.Load().SpansEnabled {
-		return ctx, rewindSpan{noop.Span{}}
+		return ctx, noSpan
 	}
 	ctx, span := r.telemetry.tracer.Start(ctx, "Perspective RewindAndRun", trace.WithAttributes(
 		attribute.String("rewind.perspective.name", claimed.PerspectiveName),
