@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/rewindpg/rewind/internal/db"
 )
@@ -231,7 +232,7 @@ func (f *feed) refill(ctx context.Context, tx DBTX, wanted int) error {
 	if len(partitions) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, readFeedParts, pgx.QueryExecModeCacheDescribe, pgx.QueryResultFormats{pgx.BinaryFormatCode},
+	rows, err := tx.Query(ctx, readFeedParts, describing(tx), pgx.QueryResultFormats{pgx.BinaryFormatCode},
 		f.treeID, partitions, from, to, maxInline, f.filter.inSQL(), !f.filter.withoutLocal)
 	if err != nil {
 		return err
@@ -256,6 +257,23 @@ select e.wal_partition, e.wal_offset, e.hlc, e.stream_id, e.stream_version, e.ev
 from (select rewind._feed_filter(p_filter => $6::jsonb, p_include_local_origin => $7::boolean) as filter offset 0) f
 cross join lateral rewind._read_feed_parts(p_tree_id => $1::int, p_partitions => $2::int[], p_from => $3::bigint[], p_to => $4::bigint[],
   p_max_bytes => $5::int, p_filter => f.filter) e`
+
+// describing is a mode in which results come in binary: with one round trip, unless the connection keeps no descriptions.
+func describing(tx DBTX) pgx.QueryExecMode {
+	var config *pgx.ConnConfig
+	switch tx := tx.(type) {
+	case interface{ Config() *pgxpool.Config }:
+		config = tx.Config().ConnConfig
+	case interface{ Config() *pgx.ConnConfig }:
+		config = tx.Config()
+	case interface{ Conn() *pgx.Conn }:
+		config = tx.Conn().Config()
+	}
+	if config != nil && config.DescriptionCacheCapacity == 0 {
+		return pgx.QueryExecModeDescribeExec
+	}
+	return pgx.QueryExecModeCacheDescribe
+}
 
 // decoder makes entries of the rows of readFeedParts, which come in binary. Scanning into them by their types took half of a reader's time:
 // so numbers are read off where they lie, what is long goes into blocks that records share, and names of types are made once.

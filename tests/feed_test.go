@@ -319,10 +319,17 @@ func TestFeedLargeRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
-		t.Run(mode.String(), func(t *testing.T) {
+	for name, set := range map[string]func(*pgx.ConnConfig){
+		"cache statement": func(c *pgx.ConnConfig) { c.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement },
+		"exec":            func(c *pgx.ConnConfig) { c.DefaultQueryExecMode = pgx.QueryExecModeExec },
+		"simple protocol": func(c *pgx.ConnConfig) { c.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol },
+		"no caches": func(c *pgx.ConnConfig) {
+			c.DefaultQueryExecMode, c.DescriptionCacheCapacity, c.StatementCacheCapacity = pgx.QueryExecModeExec, 0, 0
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
 			config := pool.Config().ConnConfig.Copy()
-			config.DefaultQueryExecMode = mode
+			set(config)
 			conn, err := pgx.ConnectConfig(t.Context(), config)
 			if err != nil {
 				t.Fatal(err)
