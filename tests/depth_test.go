@@ -84,3 +84,38 @@ func TestLateEventAgainstFullReplay(t *testing.T) {
 		w.checkSettled()
 	}
 }
+
+// What a repair in a batch reads of the log is what it folds, and not the stream from its beginning.
+func TestLateEventReadsWhatItFolds(t *testing.T) {
+	t.Parallel()
+	const events, depth = 20_000, 100
+	for _, analysed := range []bool{false, true} {
+		w := newWorld(t, worldOptions{options: map[string]any{"inline_rewind_events": 1_000}})
+		w.appendUpTo(0, events, 2_500)
+		if analysed {
+			w.exec(`analyze`)
+		}
+		w.append("s", testEvent{at: 10*(events-depth) + 5, v: 1})
+		tx, err := w.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		readSoFar := func() int64 { // may have in it what the session read before
+			return queryOne[int64](t, tx, `
+				select idx_tup_fetch + seq_tup_read from pg_stat_xact_user_tables where schemaname = 'rewind' and relname = 'wal'`)
+		}
+		before := readSoFar()
+		if late := queryOne[int64](t, tx, `select late from rewind.apply_perspective_batch('p', 0)`); late != 1 {
+			t.Errorf("%d streams are late, want 1", late)
+		}
+		read := readSoFar() - before
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("analysed %v: %d records read", analysed, read)
+		if read > 20*depth {
+			t.Errorf("analysed %v: %d records are read for an event that is late by %d", analysed, read, depth)
+		}
+		w.checkSettled()
+	}
+}

@@ -83,6 +83,7 @@ as $function$
         where v.stream_id = r.stream_id and v.event_id > coalesce(r.snapshot_event_id, '00000000-0000-0000-0000-000000000000')
           and v.stream_version <= r.to_version
           and v.kind = 6 and (($1).event_types is null or v.event_type = any (($1).event_types))
+        order by v.event_id
         offset 0
       ) w
     )

@@ -6,6 +6,8 @@ create or replace function rewind._plan_repairs(
   language sql stable parallel safe security invoker
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_sort = off
   set jit = off
 as $function$
   select l.stream_id, l.trigger_event_id, l.to_version, n.event_id, n.model, coalesce(n.events_applied, 0), d.depth
@@ -26,6 +28,7 @@ as $function$
       where w.stream_id = l.stream_id and w.event_id > coalesce(n.event_id, '00000000-0000-0000-0000-000000000000')
         and w.stream_version <= l.to_version
         and w.kind = 6 and (p_generation.event_types is null or w.event_type = any (p_generation.event_types))
+      order by w.event_id
       limit p_max + 1
     ) z
   ) d;

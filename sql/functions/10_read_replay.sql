@@ -7,6 +7,8 @@ create or replace function rewind._read_replay(
   language plpgsql stable parallel safe security invoker
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_sort = off
   set jit = off
 as $function$
 declare

@@ -18,6 +18,8 @@ create or replace function rewind._replay_page(
   set extra_float_digits = 1
   set lc_numeric = 'C'
   set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_sort = off
   set jit = off
 as $function$
 begin

@@ -13,6 +13,8 @@ create or replace function rewind._verify_points(
   set extra_float_digits = 1
   set lc_numeric = 'C'
   set enable_mergejoin = off
+  set enable_bitmapscan = off
+  set enable_sort = off
   set jit = off
 as $function$
 begin

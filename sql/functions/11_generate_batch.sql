@@ -32,8 +32,8 @@ declare
       %s
     as %L
   $sql$;
-  -- What is per stream comes along (stream_id, event_id), in chronology.
-  v_by_stream constant text := 'set enable_bitmapscan = off set enable_sort = off set work_mem = ''64MB''';
+  -- What is per stream comes along (stream_id, event_id), in chronology, and not along versions with all that is before a restore point.
+  v_by_stream constant text := 'set enable_bitmapscan = off set enable_sort = off';
   -- Brings what was kept of a fold into the parallel arrays of rewind.folds.
   v_collect constant text := $sql$
     select
@@ -120,7 +120,7 @@ begin
       $sql$,
       rewind._batch_events(v_generation), rewind._fold_call(v_generation, '$8', 'w.model', p_over => 'chronology', p_guard => '$7'), v_collect);
     execute format(v_function, 'fold_batch_' || p_generation_id,
-      'rewind.perspective_generations, int, bigint, bigint, rewind.late_stream[], jsonb, boolean, boolean', 'rewind.folds', '',
+      'rewind.perspective_generations, int, bigint, bigint, rewind.late_stream[], jsonb, boolean, boolean', 'rewind.folds', v_by_stream,
       'begin return query ' || v_statement || '; end');
     v_statement := format(
       $sql$
@@ -183,7 +183,7 @@ begin
       rewind._fold_call(v_generation, '$5', 'null', p_guard => '$4', p_sorted => true),
       rewind._fold_call(v_generation, '$5', 'null', p_over => 'chronology', p_guard => '$4'), v_candidates, v_collect);
     execute format(v_function, 'build_batch_' || p_generation_id,
-      'rewind.perspective_generations, uuid[], jsonb, boolean, boolean', 'rewind.folds', v_by_stream,
+      'rewind.perspective_generations, uuid[], jsonb, boolean, boolean', 'rewind.folds', v_by_stream || ' set work_mem = ''64MB''',
       'begin return query ' || v_statement || '; end');
   else
     v_statement := format(
@@ -211,7 +211,7 @@ begin
       $sql$,
       v_candidates);
     execute format(v_function, 'build_batch_' || p_generation_id,
-      'rewind.perspective_generations, uuid[], jsonb, bigint, bigint, bigint', 'rewind.batch_event', v_by_stream,
+      'rewind.perspective_generations, uuid[], jsonb, bigint, bigint, bigint', 'rewind.batch_event', v_by_stream || ' set work_mem = ''64MB''',
       'begin return query ' || v_statement || '; end');
     v_statement := format(
       $sql$
@@ -230,7 +230,7 @@ begin
       $sql$,
       rewind._batch_events(v_generation));
     execute format(v_function, 'read_batch_' || p_generation_id,
-      'rewind.perspective_generations, int, bigint, bigint, rewind.late_stream[], jsonb, bigint', 'rewind.batch_event', '',
+      'rewind.perspective_generations, int, bigint, bigint, rewind.late_stream[], jsonb, bigint', 'rewind.batch_event', v_by_stream,
       'begin return query ' || v_statement || '; end');
   end if;
 end
