@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	firstRecords = 64      // of the first read: the first record comes soon
+	firstRecords = 1       // of the first read, beside a margin for each partition: the first record comes soon
 	maxRecords   = 8192    // of a later one
 	maxInline    = 2 << 10 // bytes, as stored, of a record that comes with others; what is larger is kept out of the table's rows anyway
 	maxBytes     = 4 << 20 // of larger ones that are loaded at once, but for one that is larger itself
@@ -143,7 +143,7 @@ func capture(ctx context.Context, tx DBTX, tree string, from Cursor, filter feed
 
 // read merges what is before the feed, page by page, and reports whether the reader wants to go on.
 func (f *feed) read(ctx context.Context, tx DBTX, yield func(Record, error) bool) bool {
-	for wanted := firstRecords; f.unfinished(); wanted = min(4*wanted, maxRecords) {
+	for wanted := firstRecords; f.unfinished(); wanted = min(16*wanted, maxRecords) {
 		if err := f.refill(ctx, tx, wanted); err != nil {
 			yield(Record{}, wrap(err, fmt.Sprintf("read the feed of tree %q", f.tree)))
 			return false
