@@ -13,6 +13,7 @@ begin
   delete from rewind.fold_attempts where generation_id = p_generation_id;
   delete from rewind.stream_digests where generation_id = p_generation_id;
   delete from rewind.unordered_folds where generation_id = p_generation_id;
+  perform rewind._lock_models(p_generation_id);
   execute format('alter table rewind.perspective_cursors detach partition rewind_gen.models_%s', p_generation_id);
   execute format('alter table rewind.perspective_snapshots detach partition rewind_gen.snapshots_%s', p_generation_id);
   execute format('drop table rewind_gen.models_%1$s, rewind_gen.snapshots_%1$s', p_generation_id);
