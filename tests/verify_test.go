@@ -36,6 +36,12 @@ func TestVerifyFindsAndRepairs(t *testing.T) {
 			`update rewind.perspective_snapshots c set stream_id = rewind.uuidv7() where ` + s3,
 			[]string{" orphan"},
 		},
+		"ahead of the log": {`update rewind.perspective_cursors c set applied_version = 1000 where ` + s3, []string{"s3 events_applied"}},
+		"ahead of what came since": {
+			`update rewind.perspective_cursors c set applied_version = 1000 where ` + s3 + `;
+			 select from rewind.append_events('t', 's3', '[{"type": "happened", "payload": {"v": 5}}]')`,
+			[]string{"s3 events_applied"},
+		},
 		"several": {
 			`update rewind.perspective_cursors c set model = '{}'; delete from rewind.perspective_cursors c where ` + s3,
 			[]string{"s0 model", "s1 model", "s2 model", "s3 missing_cursor", "s4 model"},

@@ -23,6 +23,14 @@ begin
   where c.generation_id = p_generation.generation_id and c.stream_id = any (p_stream_ids)
   order by c.stream_id
   for update;
+  -- No replay would get as far as a cursor that is ahead of the log.
+  update rewind.perspective_cursors c
+  set applied_version = h.stream_version
+  from unnest(p_stream_ids) i (stream_id)
+  cross join lateral (
+    select w.stream_version from rewind.wal w where w.stream_id = i.stream_id order by w.stream_version desc limit 1
+  ) h
+  where c.generation_id = p_generation.generation_id and c.stream_id = i.stream_id and c.applied_version > h.stream_version;
   delete from rewind.perspective_snapshots n
   where n.generation_id = p_generation.generation_id and n.stream_id = any (p_stream_ids);
   delete from rewind.perspective_cursors c

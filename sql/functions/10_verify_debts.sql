@@ -1,4 +1,5 @@
--- What was passed over (I2) and what belongs to nothing, in one snapshot. p_stream_ids: only these; null: all.
+-- What was passed over (I2), or will be since its cursor is ahead of the log, and what belongs to nothing, in one snapshot.
+-- p_stream_ids: only these; null: all.
 create or replace function rewind._verify_debts(p_generation rewind.perspective_generations, p_stream_ids uuid[])
   returns setof rewind.stream_problem
   language plpgsql volatile parallel unsafe security invoker
@@ -33,6 +34,14 @@ begin
     from %1$s c
     where ($4 is null or c.stream_id = any ($4))
       and not exists (select from rewind.streams s where s.stream_id = c.stream_id and s.tree_id = $3)
+    union all
+    select c.stream_id, 'events_applied', jsonb_build_object('applied_version', h.stream_version),
+      jsonb_build_object('applied_version', c.applied_version), c.applied_version
+    from %1$s c
+    cross join lateral (
+      select v.stream_version from rewind.wal v where v.stream_id = c.stream_id order by v.stream_version desc limit 1
+    ) h
+    where ($4 is null or c.stream_id = any ($4)) and c.applied_version > h.stream_version
     union all
     select n.stream_id, 'orphan', null, jsonb_build_object('snapshot', n.event_id), n.applied_version
     from %2$s n

@@ -1,7 +1,7 @@
 -- Verifies the active generation of a perspective against its log; no row: all is well. Online: every check judges each stream at its
 -- cursor's own prefix within one snapshot, so that work going on gives no false alarm.
 --   model           the model is not the fold of the cursor's prefix (or the fold raises); SQL perspectives
---   events_applied  events_applied or last_event_id are not those of the prefix
+--   events_applied  events_applied or last_event_id are not those of the prefix, or applied_version is above the stream's last
 --   snapshot        a snapshot is not the fold of the prefix up to its event
 --   owed            a record that the live path has passed is neither applied nor owed by a flag
 --   missing_cursor  such a record in a stream without a cursor
