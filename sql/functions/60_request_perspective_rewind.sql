@@ -1,5 +1,5 @@
 -- Flags a stream to be replayed from its beginning, whatever it owes; its model stays shown until then.
--- Locks: stream lock row (if any), cursor. Errors: RW006, RW013 the stream has no cursor, RW014, RW020.
+-- Locks: stream lock row (if any), cursor. Errors: RW006, RW013 the stream has no cursor, RW014, RW020, 40001.
 create or replace function rewind.request_perspective_rewind(p_perspective text, p_stream text, p_options jsonb default '{}')
   returns setof rewind.perspective_cursors
   language plpgsql volatile parallel unsafe security invoker

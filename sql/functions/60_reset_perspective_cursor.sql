@@ -1,6 +1,6 @@
 -- Takes a stream of a perspective back to nothing: model, snapshots and lock go, the cursor stands at the beginning, flagged from its
 -- first matching event; the rewind path builds it anew. Beside an in-place rebuild the only thing that moves a cursor back.
--- Locks: stream lock row, cursor. Errors: RW006, RW013 the stream has no cursor, RW014, RW020.
+-- Locks: stream lock row, cursor. Errors: RW006, RW013 the stream has no cursor, RW014, RW020, 40001.
 create or replace function rewind.reset_perspective_cursor(p_perspective text, p_stream text, p_options jsonb default '{}')
   returns setof rewind.perspective_cursors
   language plpgsql volatile parallel unsafe security invoker

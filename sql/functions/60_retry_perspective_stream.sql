@@ -1,5 +1,5 @@
 -- Lets a failed or parked stream be tried again at once, with all its attempts. A stream that did not fail is returned as it is.
--- Locks: stream lock row (if any), cursor. Errors: RW006, RW013 the stream has no cursor, RW014, RW020.
+-- Locks: stream lock row (if any), cursor. Errors: RW006, RW013 the stream has no cursor, RW014, RW020, 40001.
 create or replace function rewind.retry_perspective_stream(p_perspective text, p_stream text, p_options jsonb default '{}')
   returns setof rewind.perspective_cursors
   language plpgsql volatile parallel unsafe security invoker

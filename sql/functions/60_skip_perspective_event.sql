@@ -2,7 +2,7 @@
 -- or below, the stream is flagged from the event on, and the skip counts from the completion that leaves it out, so that the model is
 -- its fold at every commit. A repair under way loses its lock: it may have folded the event. If the stream failed at this event it is
 -- tried again at once. Skipping it again changes nothing.
--- Locks: stream lock row, perspective partition, cursor. Errors: RW006, RW013 no cursor, RW014, RW020, 22023 no such event, no reason.
+-- Locks: stream lock row, perspective partition, cursor. Errors: RW006, RW013 no cursor, RW014, RW020, 40001, 22023 no such event, no reason.
 create or replace function rewind.skip_perspective_event(
   p_perspective text, p_stream text, p_event_id uuid, p_reason text, p_options jsonb default '{}'
 ) returns setof rewind.perspective_cursors
