@@ -204,8 +204,8 @@ select * from rewind.rebuild_progress where rebuild_id = @rebuild_id;
 -- name: ClaimRebuild :one
 select pg_try_advisory_xact_lock(1381433340, @generation_id::int)::boolean as claimed;
 
--- name: ReleaseRebuild :exec
-update rewind.perspective_rebuilds set held = false, waits_for = null, retry_at = null where rebuild_id = @rebuild_id and state = 'running';
+-- name: HoldRebuild :exec
+update rewind.perspective_rebuilds set held = @held, waits_for = null, retry_at = null where rebuild_id = @rebuild_id and state = 'running';
 
 -- name: FailRebuild :exec
 update rewind.perspective_rebuilds

@@ -73,6 +73,18 @@ func TestRebuildCommands(t *testing.T) {
 	}
 }
 
+// A rebuild that somebody held who went away is not held by the next one who leads it.
+func TestRebuildIsHeldByWhoLeadsIt(t *testing.T) {
+	t.Parallel()
+	program := rebuildProgram(t)
+	w := newLoaded(t, 200, 10, nil)
+	w.exec(`select from rewind.begin_perspective_rebuild('m', p_options => '{"hold": true}')`)
+	if out, err := exec.Command(program, "--database-url", w.pool.Config().ConnString(), "perspective", "rebuild", "m").CombinedOutput(); err != nil {
+		t.Errorf("the rebuild ends with %v: %s", err, out)
+	}
+	w.verified("m", 0)
+}
+
 // A rebuild whose models are not the folds of their events when they are verified is not shown.
 func TestRebuildVerifies(t *testing.T) {
 	t.Parallel()

@@ -381,19 +381,23 @@ func TestRebuildKilled(t *testing.T) {
 	const events = 20_000
 	program := rebuildProgram(t)
 	w := newLoaded(t, events, 1000, nil)
-	w.exec(`create function app.slow(model jsonb, event rewind.event) returns jsonb language plpgsql immutable as $$
+	w.exec(`create function app.waiting(model jsonb, event rewind.event) returns jsonb language plpgsql immutable as $$
 		begin
-		  if event.payload ->> 'v' = any (array['1', '2', '3', '4', '5', '6', '7', '8', '9']) then perform pg_sleep(0.1); end if;
+		  if event.payload ->> 'v' = '999' then perform pg_advisory_xact_lock_shared(4711); end if;
 		  return app.marked_2(model, event);
 		end $$`)
-	w.exec(`select from rewind.create_perspective('m', 't', 'app.slow(jsonb, rewind.event)', p_version => 2)`)
+	w.exec(`select from rewind.create_perspective('m', 't', 'app.waiting(jsonb, rewind.event)', p_version => 2)`)
 	command := func(args ...string) *exec.Cmd {
-		return exec.Command(program, append([]string{"--database-url", w.pool.Config().ConnString(), "perspective", "rebuild", "m", "--workers", "1"}, args...)...)
+		return exec.Command(program, append([]string{"--database-url", w.pool.Config().ConnString(), "perspective", "rebuild", "m", "--workers", "2"}, args...)...)
 	}
 	built := func() int64 {
 		return queryOne[int64](t, w.pool, `
 			select sum(t.events_built)::bigint from rewind.perspective_partitions t
 			join rewind.perspective_generations g on g.generation_id = t.generation_id and g.version = 2`)
+	}
+	gate := begin(t, w.pool, pgx.TxOptions{}) // at which the fold of one stream waits
+	if _, err := gate.Exec(t.Context(), `select pg_advisory_xact_lock(4711)`); err != nil {
+		t.Fatal(err)
 	}
 	first := startProcess(t, command())
 	eventually(t, func() bool { return built() > 0 })
@@ -403,6 +407,7 @@ func TestRebuildKilled(t *testing.T) {
 	first.signal(t, syscall.SIGKILL)
 	<-first.exited
 	done := built()
+	commit(t, gate)
 	if done == 0 || done == events {
 		t.Fatalf("%d of %d events were built when the rebuild was killed", done, events)
 	}

@@ -32,6 +32,8 @@ const (
 	watchInterval = 100 * time.Millisecond
 	// leadTimeout is how long a process that leads a rebuild may be stopped.
 	leadTimeout = 30 * time.Second
+	// leadPatience is how long a process waits for the one that led a rebuild, which may just have ended.
+	leadPatience = 2 * time.Second
 	// swapBatchSize bounds the records of a batch before a swap.
 	swapBatchSize = 5000
 	// waitsForUnread is what a rebuild waits for whose generation has to be read to the end while nothing else moves.
@@ -115,6 +117,10 @@ func (w *Worker) Rebuild(ctx context.Context, request Rebuild) (result RebuildRe
 		return result, err
 	}
 	defer letGo()
+	// Whoever led it before may have wanted something else.
+	if err := w.query.HoldRebuild(ctx, w.pool, db.HoldRebuildParams{RebuildID: begun.RebuildID, Held: request.Check != nil}); err != nil {
+		return result, err
+	}
 	folds, err := w.query.FoldsInSQL(ctx, w.pool, request.Perspective)
 	if err != nil {
 		return result, err
@@ -166,8 +172,13 @@ func (w *Worker) claimRebuild(ctx context.Context, rebuild db.RewindPerspectiveR
 		{sql: `select set_config('idle_in_transaction_session_timeout', $1, true)`, args: []any{fmt.Sprint(leadTimeout.Milliseconds())}},
 	}
 	claimed, err := w.query.ClaimRebuild(ctx, pipeline{sender: conn, before: begin}, rebuild.GenerationID)
-	if err == nil && !claimed {
-		err = ErrRebuildRunning
+	for began := time.Now(); err == nil && !claimed; {
+		if time.Since(began) > leadPatience {
+			err = ErrRebuildRunning
+			break
+		}
+		time.Sleep(watchInterval)
+		claimed, err = w.query.ClaimRebuild(ctx, conn, rebuild.GenerationID)
 	}
 	if err != nil {
 		conn.Release() // which closes the connection, since the transaction is open
@@ -176,7 +187,12 @@ func (w *Worker) claimRebuild(ctx context.Context, rebuild db.RewindPerspectiveR
 	leading, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
-		defer conn.Release()
+		defer func() {
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+			defer cancel()
+			_ = rollback(ending, conn, nil) // else the connection is closed
+			conn.Release()
+		}()
 		ticker := time.NewTicker(leadTimeout / 6)
 		defer ticker.Stop()
 		for {
@@ -238,7 +254,7 @@ func (w *Worker) check(ctx context.Context, rebuild db.RewindPerspectiveRebuild,
 		}
 		return w.query.FailRebuild(ctx, w.pool, db.FailRebuildParams{RebuildID: rebuild.RebuildID, Error: err.Error()})
 	}
-	return w.query.ReleaseRebuild(ctx, w.pool, rebuild.RebuildID)
+	return w.query.HoldRebuild(ctx, w.pool, db.HoldRebuildParams{RebuildID: rebuild.RebuildID, Held: false})
 }
 
 func progressOf(p db.RewindRebuildProgress) RebuildProgress {

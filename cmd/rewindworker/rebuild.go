@@ -22,6 +22,8 @@ const (
 	rebuildConns = 6
 	// rebuildLineInterval is how often it is said how far a rebuild is, if not on a terminal.
 	rebuildLineInterval = 5 * time.Second
+	// patience is how long locks of others are waited for.
+	patience = 20 * time.Second
 	// rollbackInterval is how often a rollback is tried to be ended.
 	rollbackInterval = 200 * time.Millisecond
 )
@@ -239,7 +241,7 @@ type perspectiveAbortCmd struct {
 }
 
 func (c *perspectiveAbortCmd) Run(ctx context.Context, g *globals) error {
-	return g.act(ctx, fmt.Sprintf("the rebuild of perspective %s is aborted", c.Name),
+	return g.actPatiently(ctx, fmt.Sprintf("the rebuild of perspective %s is aborted", c.Name),
 		`select rewind.abort_perspective_rebuild(p_perspective => $1)`, c.Name)
 }
 
@@ -292,8 +294,18 @@ type perspectiveDropGenerationCmd struct {
 }
 
 func (c *perspectiveDropGenerationCmd) Run(ctx context.Context, g *globals) error {
-	return g.act(ctx, fmt.Sprintf("generation %d of perspective %s is dropped", c.Generation, c.Name),
+	return g.actPatiently(ctx, fmt.Sprintf("generation %d of perspective %s is dropped", c.Generation, c.Name),
 		`select rewind.drop_perspective_generation(p_perspective => $1, p_generation => $2)`, c.Name, c.Generation)
+}
+
+// actPatiently is act for what others may be in the way of, for a while.
+func (g *globals) actPatiently(ctx context.Context, what, statement string, args ...any) error {
+	for began := time.Now(); ; {
+		err := g.act(ctx, what, statement, args...)
+		if !isPassing(err) || time.Since(began) > patience || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // isPassing tells whether trying again helps: a lock was held, or others were in the way.

@@ -630,6 +630,20 @@ func (q *Queries) Heartbeat(ctx context.Context, db DBTX, arg HeartbeatParams) (
 	return options, err
 }
 
+const holdRebuild = `-- name: HoldRebuild :exec
+update rewind.perspective_rebuilds set held = $1, waits_for = null, retry_at = null where rebuild_id = $2 and state = 'running'
+`
+
+type HoldRebuildParams struct {
+	Held      bool
+	RebuildID int64
+}
+
+func (q *Queries) HoldRebuild(ctx context.Context, db DBTX, arg HoldRebuildParams) error {
+	_, err := db.Exec(ctx, holdRebuild, arg.Held, arg.RebuildID)
+	return err
+}
+
 const markAlone = `-- name: MarkAlone :execrows
 update rewind.perspective_stream_locks set alone = $1
 where generation_id = $2 and stream_id = $3 and token = $4
@@ -968,15 +982,6 @@ func (q *Queries) RegisterPerspective(ctx context.Context, db DBTX, arg Register
 		arg.Version,
 		arg.Options,
 	)
-	return err
-}
-
-const releaseRebuild = `-- name: ReleaseRebuild :exec
-update rewind.perspective_rebuilds set held = false, waits_for = null, retry_at = null where rebuild_id = $1 and state = 'running'
-`
-
-func (q *Queries) ReleaseRebuild(ctx context.Context, db DBTX, rebuildID int64) error {
-	_, err := db.Exec(ctx, releaseRebuild, rebuildID)
 	return err
 }
 

@@ -47,7 +47,7 @@ begin
   end if;
 
   update rewind.perspective_rebuilds r
-  set attempts = 0, retry_at = null, held = v_held
+  set attempts = 0, retry_at = null
   where r.perspective_name = p_perspective and r.state = 'running' and r.mode = p_mode and r.stream_ids is not distinct from v_stream_ids
   returning * into v_running;
   if found then
