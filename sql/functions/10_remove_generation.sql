@@ -1,5 +1,6 @@
 -- Drops a generation that isn't shown, and takes it out of the lens first if it is in it. While a transaction is open that began before the
--- generation was replaced it stays: that may read it yet. Under the caller's lock_timeout. Errors: 55006 such a transaction.
+-- generation was replaced it stays: that may read it yet (as far as the owner may see what other users' sessions do: pg_read_all_stats).
+-- Under the caller's lock_timeout. Errors: 55006 such a transaction.
 create or replace function rewind._remove_generation(p_perspective text, p_generation_id int) returns void
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
