@@ -24,6 +24,7 @@ const (
 	exitUsage      = 2
 	exitSchema     = 3 // the schema is missing, older or newer
 	exitNotReached = 4 // the database
+	exitUnread     = 128 + int(syscall.SIGPIPE)
 )
 
 // commands are the command line. Each command is in a file of its own and has a method Run(context.Context, *globals) error.
@@ -50,7 +51,9 @@ type commands struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv)
+	ctx, end := context.WithCancelCause(ctx)
+	signal.Ignore(syscall.SIGPIPE) // which would end this process at once; see pipe
+	code := run(ctx, os.Args[1:], output(os.Stdout, end), output(os.Stderr, end), os.Getenv)
 	stop()
 	os.Exit(code)
 }
@@ -81,6 +84,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 	g.logger = slog.New(slog.NewTextHandler(stderr, nil))
 	kctx.BindTo(ctx, (*context.Context)(nil))
 	err = errors.Join(kctx.Run(g), g.close())
+	if errors.Is(context.Cause(ctx), syscall.EPIPE) {
+		return exitUnread
+	}
 	if err != nil {
 		fmt.Fprintln(stderr, "rewindworker:", err)
 		var pgErr *pgconn.PgError
