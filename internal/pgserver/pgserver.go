@@ -170,7 +170,23 @@ func (c *cluster) logFile() string      { return filepath.Join(c.dir, "server.lo
 
 // running tells whether the cluster's server process is alive; a pid file that a crash left behind doesn't count.
 func (c *cluster) running(ctx context.Context) bool {
+	c.forgetReused()
 	return c.run(ctx, "pg_ctl", "status", "-D", c.data()) == nil
+}
+
+// forgetReused removes a pid file that a crash left behind if its number is another program's by now, as after a restart of the machine, since
+// the server's programs would take that one for the server.
+func (c *cluster) forgetReused() {
+	file := filepath.Join(c.data(), "postmaster.pid")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	pid, _, _ := strings.Cut(string(text), "\n")
+	program, err := os.ReadFile(filepath.Join("/proc", filepath.Base(pid), "comm")) // on Linux
+	if err == nil && strings.TrimSpace(string(program)) != "postgres" {
+		os.Remove(file)
+	}
 }
 
 func (c *cluster) start(ctx context.Context, settings map[string]string) error {

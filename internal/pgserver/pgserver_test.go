@@ -2,6 +2,7 @@ package pgserver_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -155,4 +156,43 @@ func serverPid(t *testing.T, dir string) int {
 		t.Fatal(err)
 	}
 	return pid
+}
+
+// After a crash of the machine another program of the same user may have the number that the server had.
+func TestServerStartsWhenItsNumberIsReused(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/comm"); err != nil {
+		t.Skip("what a process runs can't be seen here: ", err)
+	}
+	dir := newDir(t)
+	server := start(t, dir)
+	left, err := os.ReadFile(pidFile(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.Stat(filepath.Dir(pidFile(dir)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := exec.CommandContext(t.Context(), "sleep", "1000")
+	if owner := data.Sys().(*syscall.Stat_t); int(owner.Uid) != os.Geteuid() {
+		other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}}
+	}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer other.Wait()
+	defer other.Process.Kill()
+	_, rest, _ := strings.Cut(string(left), "\n")
+	if err := os.WriteFile(pidFile(dir), []byte(strconv.Itoa(other.Process.Pid)+"\n"+rest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := start(t, dir)
+	ping(t, again)
+	if err := again.Stop(); err != nil {
+		t.Fatal(err)
+	}
 }
