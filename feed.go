@@ -20,7 +20,7 @@ import (
 
 const (
 	firstRecords = 1       // of the first read, beside a margin for each partition: the first record comes soon
-	maxRecords   = 8192    // of a later one
+	maxRecords   = 4096    // of a later one
 	maxInline    = 2 << 10 // bytes, as stored, of a record that comes with others; what is larger is kept out of the table's rows anyway
 	maxBytes     = 4 << 20 // of larger ones that are loaded at once, but for one that is larger itself
 	maxNames     = 1 << 14 // of streams that are kept in mind
@@ -209,6 +209,7 @@ func (f *feed) refill(ctx context.Context, tx DBTX, wanted int) error {
 	}
 	var partitions []int32
 	var from, to []int64
+	var most int64
 	laneOf := map[int]*lane{}
 	for i := range f.lanes {
 		l := &f.lanes[i]
@@ -225,6 +226,7 @@ func (f *feed) refill(ctx context.Context, tx DBTX, wanted int) error {
 			partitions = append(partitions, int32(l.partition))
 			from = append(from, l.read)
 			to = append(to, min(l.until, l.offset+size))
+			most += min(l.until, l.offset+size) - l.read
 			laneOf[l.partition] = l
 			l.ahead = slices.Grow(slices.Clone(l.ahead), int(l.offset+size-l.read))
 		}
@@ -233,7 +235,7 @@ func (f *feed) refill(ctx context.Context, tx DBTX, wanted int) error {
 		return nil
 	}
 	rows, err := tx.Query(ctx, readFeedParts, describing(tx), pgx.QueryResultFormats{pgx.BinaryFormatCode},
-		f.treeID, partitions, from, to, maxInline, f.filter.inSQL(), !f.filter.withoutLocal)
+		f.treeID, partitions, from, to, maxInline, f.filter.inSQL(), !f.filter.withoutLocal, most)
 	if err != nil {
 		return err
 	}
@@ -250,13 +252,15 @@ func (f *feed) refill(ctx context.Context, tx DBTX, wanted int) error {
 	return f.name(ctx, tx, laneOf)
 }
 
-// readFeedParts is planned for every page, since it must not keep a plan from when the log was small, and decoded by decoder.
+// readFeedParts is planned for every page, since it must not keep a plan from when the log was small, and decoded by decoder. The limit is
+// never reached; it tells the planner how few rows these are, which would else compile the query when the log is long.
 const readFeedParts = `
 select e.wal_partition, e.wal_offset, e.hlc, e.stream_id, e.stream_version, e.event_id, e.kind, e.mode, e.event_type, e.payload, e.metadata,
   e.delta, e.end_key, e.origin_cluster, e.origin_hlc, e.appended_at, e.matches, e.deferred_bytes
 from (select rewind._feed_filter(p_filter => $6::jsonb, p_include_local_origin => $7::boolean) as filter offset 0) f
 cross join lateral rewind._read_feed_parts(p_tree_id => $1::int, p_partitions => $2::int[], p_from => $3::bigint[], p_to => $4::bigint[],
-  p_max_bytes => $5::int, p_filter => f.filter) e`
+  p_max_bytes => $5::int, p_filter => f.filter) e
+limit $8`
 
 // describing is a mode in which results come in binary: with one round trip, unless the connection keeps no descriptions.
 func describing(tx DBTX) pgx.QueryExecMode {

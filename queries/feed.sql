@@ -8,10 +8,12 @@ select rewind.oldest_feed_cursor(p_tree => @tree)::jsonb as feed_cursor;
 select rewind.feed_cursor_at(p_tree => @tree, p_time => sqlc.narg(at_time), p_hlc => sqlc.narg(at_hlc))::jsonb as feed_cursor;
 
 -- name: FeedRanges :many
-select s.store_epoch, t.tree_id, r.*
+-- No joins, whose rows the planner would so overrate that it compiles the query.
+select
+  (select s.store_epoch from rewind.settings s where s.singleton)::uuid as store_epoch,
+  (select t.tree_id from rewind.trees t where t.tree_name = @tree)::int as tree_id,
+  r.*
 from rewind._feed_ranges(p_tree => @tree, p_cursor => @feed_cursor, p_until => null) r
-cross join rewind.settings s
-join rewind.trees t on t.tree_name = @tree
 order by r.wal_partition;
 
 -- name: LoadFeedRecords :many

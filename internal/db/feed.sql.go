@@ -155,10 +155,11 @@ func (q *Queries) FeedCursorAt(ctx context.Context, db DBTX, arg FeedCursorAtPar
 }
 
 const feedRanges = `-- name: FeedRanges :many
-select s.store_epoch, t.tree_id, r.generation, r.wal_partition, r.from_offset, r.until_offset, r.head_offset, r.from_hlc
+select
+  (select s.store_epoch from rewind.settings s where s.singleton)::uuid as store_epoch,
+  (select t.tree_id from rewind.trees t where t.tree_name = $1)::int as tree_id,
+  r.generation, r.wal_partition, r.from_offset, r.until_offset, r.head_offset, r.from_hlc
 from rewind._feed_ranges(p_tree => $1, p_cursor => $2, p_until => null) r
-cross join rewind.settings s
-join rewind.trees t on t.tree_name = $1
 order by r.wal_partition
 `
 
@@ -178,6 +179,7 @@ type FeedRangesRow struct {
 	FromHlc      *int64
 }
 
+// No joins, whose rows the planner would so overrate that it compiles the query.
 func (q *Queries) FeedRanges(ctx context.Context, db DBTX, arg FeedRangesParams) ([]FeedRangesRow, error) {
 	rows, err := db.Query(ctx, feedRanges, arg.Tree, arg.FeedCursor)
 	if err != nil {
