@@ -61,7 +61,7 @@ var scenarios = []scenario{
 	{name: "verify", database: "live", measure: verify},
 	{name: "rebuild", results: []string{"rebuild", "rebuild_one"}, database: "live", measure: rebuild},
 	{name: "feed", database: "live", measure: feedGo},
-	{name: "feed_sql", database: "live", measure: feedSQL},
+	{name: "feed_sql", results: []string{"feed_sql", "feed_sql_1000"}, database: "live", measure: feedSQL},
 	{name: "feed_first", database: "live", measure: feedFirst},
 	{name: "live_sql_short", results: []string{"live_sql_short", "live_sql_short_cold"}, database: "short", measure: liveSQLShort},
 	{name: "late_20", results: []string{"late_20", "late_20_p99", "late_20_rate"}, database: "latency", measure: late20},

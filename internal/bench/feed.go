@@ -29,31 +29,45 @@ func feedGo(ctx context.Context, e *env) ([]Result, error) {
 
 // feedSQL reads page by page, as a client in any language does.
 func feedSQL(ctx context.Context, e *env) ([]Result, error) {
-	return e.compareFeed(ctx, "feed_sql", func(ctx context.Context, tree string) (n int, err error) {
-		var cursor json.RawMessage
-		for {
-			rows, err := e.pool.Query(ctx, `select * from rewind.read_feed($1, $2)`, tree, cursor)
-			if err != nil {
-				return n, err
-			}
-			last := len(rows.FieldDescriptions()) - 1
-			read := 0
-			for rows.Next() {
-				read++
-				if values := rows.RawValues(); values[last] != nil {
-					cursor = slices.Clone(values[last]) // text: pgx reads jsonb so
-				}
-			}
-			rows.Close()
-			if err := rows.Err(); err != nil {
-				return n, err
-			}
-			if read == 0 {
-				return n, nil
-			}
-			n += read
+	var results []Result
+	for _, r := range []struct {
+		name string
+		page int
+	}{{"feed_sql", 5000}, {"feed_sql_1000", 1000}} {
+		result, err := e.compareFeed(ctx, r.name, func(ctx context.Context, tree string) (int, error) { return e.readPages(ctx, tree, r.page) })
+		if err != nil {
+			return nil, err
 		}
-	})
+		results = append(results, result...)
+	}
+	return results, nil
+}
+
+// readPages reads a tree's feed with read_feed and returns how many records it has.
+func (e *env) readPages(ctx context.Context, tree string, page int) (n int, err error) {
+	var cursor json.RawMessage
+	for {
+		rows, err := e.pool.Query(ctx, `select * from rewind.read_feed(p_tree => $1, p_cursor => $2, p_limit => $3)`, tree, cursor, page)
+		if err != nil {
+			return n, err
+		}
+		last := len(rows.FieldDescriptions()) - 1
+		read := 0
+		for rows.Next() {
+			read++
+			if values := rows.RawValues(); values[last] != nil {
+				cursor = slices.Clone(values[last]) // text: pgx reads jsonb so
+			}
+		}
+		rows.Close()
+		if err := rows.Err(); err != nil {
+			return n, err
+		}
+		if read == 0 {
+			return n, nil
+		}
+		n += read
+	}
 }
 
 // feedFirst compares how long the first record of a long feed takes with a round trip to the database.
@@ -112,10 +126,11 @@ func (e *env) copyLog(ctx context.Context, tree string) (int, error) {
 	}
 	tag, err := conn.Conn().PgConn().CopyTo(ctx, io.Discard, fmt.Sprintf(`
 		copy (
-		  select wal_partition, wal_offset, hlc, stream_id, stream_version, event_id, kind, mode, event_type, payload, metadata, delta, end_key,
-		    origin_cluster, origin_hlc, appended_at
-		  from rewind.wal
-		  where tree_id = %d
+		  select w.wal_partition, wal_offset, hlc, w.stream_id, stream_version, event_id, kind, mode, event_type, payload, metadata, delta, end_key,
+		    origin_cluster, origin_hlc, appended_at, tenant_id, stream_key
+		  from rewind.wal w
+		  join rewind.streams s on s.stream_id = w.stream_id
+		  where w.tree_id = %d
 		) to stdout (format binary)`, id))
 	return int(tag.RowsAffected()), err
 }
