@@ -216,15 +216,6 @@ func TestUnknownGoPerspective(t *testing.T) {
 		t.Errorf("a worker that doesn't know the perspective made %+v", states)
 	}
 
-	// One with another version is not this one.
-	other := newWorker(t, w, worker.Config{})
-	p := chainPerspective(nil)
-	p.Version = 2
-	register(t, other, p)
-	if err := other.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "RW007") {
-		t.Errorf("run with another version: %v, want RW007", err)
-	}
-
 	k := newWorker(t, w, worker.Config{})
 	register(t, k, chainPerspective(nil))
 	settle(t, w, k)
