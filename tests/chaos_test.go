@@ -43,12 +43,14 @@ func TestTerminatedSessions(t *testing.T) {
 	const program = "worker"
 	config := w.pool.Config()
 	config.ConnConfig.RuntimeParams["application_name"] = program
+	config.MaxConns = 16
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	k := newWorker(t, &world{t: t, pool: pool}, worker.Config{})
+	// A batch of each perspective in each partition, so that those in SQL, held up, leave room for those in Go.
+	k := newWorker(t, &world{t: t, pool: pool}, worker.Config{Concurrency: 8})
 	register(t, k, p)
 	stop := start(t, k)
 	stopWriting := w.write(t, 2)
@@ -79,10 +81,12 @@ func TestTerminatedSessions(t *testing.T) {
 		{"listen", "", ``, "listen rewind_wake", `true`},
 	} {
 		for range 2 {
+			t.Log(c.name)
 			holder, err := w.pool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer holder.Rollback(context.Background()) // if the test ends here
 			if c.condition == idle {
 				folding.Lock()
 			}
