@@ -10,9 +10,6 @@ begin
     return '';
   end if;
   perform rewind._check_options(p_options, array['tenant_id']);
-  if jsonb_typeof(p_options -> 'tenant_id') not in ('string', 'null') then
-    raise exception 'option "tenant_id" must be text' using errcode = '22023';
-  end if;
   v_tenant_id := coalesce(p_options ->> 'tenant_id', '');
   perform rewind._check_name('tenant_id', v_tenant_id);
   return v_tenant_id;

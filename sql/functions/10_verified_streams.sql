@@ -1,5 +1,5 @@
 -- The streams that a verification looks at, those that are nothing but rows left over among them; null: all.
--- Options: from_stream_id (inclusive), to_stream_id (exclusive), sample (share, drawn anew each time). Errors: 22023.
+-- Options: from_stream_id (inclusive), to_stream_id (exclusive), sample (share, drawn anew each time).
 create or replace function rewind._verified_streams(p_generation rewind.perspective_generations, p_options jsonb) returns uuid[]
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
@@ -13,8 +13,6 @@ declare
 begin
   if num_nonnulls(v_from, v_to, v_sample) = 0 then
     return null;
-  elsif v_sample <= 0 or v_sample > 1 then
-    raise exception 'sample must be above 0 and at most 1, not %', v_sample using errcode = '22023';
   end if;
   execute format(
     $sql$

@@ -12,7 +12,8 @@ declare
   v_timeout interval;
   v_tree rewind.trees;
 begin
-  v_timeout := rewind._move_timeout(p_options);
+  perform rewind._check_options(p_options, array['timeout']);
+  v_timeout := rewind._duration_option(p_options, 'timeout', '30s');
   perform rewind._check_partitions(p_partitions);
   v_tree := rewind._lock_tree(p_tree);
   if v_tree.partitions = p_partitions then

@@ -15,7 +15,8 @@ declare
   v_perspective text;
   v_content text;
 begin
-  v_timeout := rewind._move_timeout(p_options);
+  perform rewind._check_options(p_options, array['timeout']);
+  v_timeout := rewind._duration_option(p_options, 'timeout', '30s');
   if p_tree = p_to then
     raise exception 'tree "%" can''t be repointed to itself', p_tree using
       errcode = '22023', hint = 'rewind.repartition_tree changes the number of its partitions';

@@ -9,18 +9,19 @@ create or replace function rewind.create_feed_consumer(p_consumer text, p_tree t
 as $function$
 declare
   v_tree rewind.trees := rewind._find_tree(p_tree);
-  v_lease constant text := coalesce(p_options ->> 'lease', '5m');
+  v_lease interval;
   v_cursor constant jsonb := coalesce(nullif(p_from, 'null'), '{}');
   v_consumer rewind.feed_consumers;
 begin
   perform rewind._check_name('consumer name', nullif(p_consumer, ''));
   perform rewind._check_options(p_options, array['lease']);
+  v_lease := rewind._duration_option(p_options, 'lease', '5m');
   perform pg_advisory_xact_lock_shared(1381433341, v_tree.tree_id); -- against a trim, and the tree's end in another one
   v_tree := rewind._find_tree(p_tree);
   perform rewind._feed_ranges(p_tree, v_cursor, null);
 
   insert into rewind.feed_consumers (consumer_name, tree_id, cursor, lease, expires_at, created_at)
-  select p_consumer, v_tree.tree_id, v_cursor, v_lease::interval, n.now + v_lease::interval, n.now
+  select p_consumer, v_tree.tree_id, v_cursor, v_lease, n.now + v_lease, n.now
   from (select rewind._now() as now offset 0) n
   on conflict (consumer_name) do nothing
   returning * into v_consumer;

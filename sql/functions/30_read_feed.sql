@@ -45,8 +45,8 @@ declare
 begin
   perform rewind._check_options(p_options, array['max_bytes']);
   v_max_bytes := coalesce((p_options ->> 'max_bytes')::bigint, 4194304);
-  if (p_limit >= 1 and v_max_bytes >= 1) is not true then
-    raise exception 'p_limit and max_bytes must be positive' using errcode = '22023';
+  if (p_limit >= 1) is not true then
+    raise exception 'p_limit must be positive, not %', coalesce(p_limit::text, 'null') using errcode = '22023';
   end if;
   select array_agg(r), array_agg(r.wal_partition), array_agg(r.from_offset), array_agg(r.until_offset)
   into v_ranges, v_partitions, v_from, v_until

@@ -26,9 +26,6 @@ declare
 begin
   perform rewind._check_options(p_options, array['max_records']);
   v_max_records := coalesce((p_options ->> 'max_records')::bigint, 10000);
-  if v_max_records < 1 then
-    raise exception 'max_records must be positive, not %', v_max_records using errcode = '22023';
-  end if;
   v_tree := rewind._find_tree(p_tree);
   perform pg_advisory_xact_lock(1381433341, v_tree.tree_id); -- against other trims, and a perspective that is created meanwhile
   select min(p.perspective_name) into v_perspective from rewind.perspectives p where p.tree_id = v_tree.tree_id;

@@ -10,9 +10,6 @@ declare
   v_paused rewind.perspectives;
 begin
   perform rewind._check_options(p_options, array['wait']);
-  if jsonb_typeof(p_options -> 'wait') <> 'boolean' then
-    raise exception 'option "wait" must be true or false' using errcode = '22023';
-  end if;
   perform rewind._perspective_generation(p_name, null);
   update rewind.perspectives set state = 'paused' where perspective_name = p_name returning * into v_paused;
   -- Batches and completions look at the state once more after they have got these locks.

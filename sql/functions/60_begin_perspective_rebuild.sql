@@ -19,11 +19,12 @@ declare
   v_defined rewind.perspective_generations;
   v_stream_ids uuid[];
   v_unknown text;
-  v_held constant boolean := coalesce((p_options ->> 'hold')::boolean, false);
+  v_held boolean;
   v_running rewind.perspective_rebuilds;
 begin
   perform rewind._require_read_committed();
   perform rewind._check_options(p_options, array['tenant_id', 'hold']);
+  v_held := coalesce((p_options ->> 'hold')::boolean, false);
   if p_mode is null or p_mode not in ('blue-green', 'in-place', 'streams') then
     raise exception 'a rebuild''s mode is blue-green, in-place or streams, not %', coalesce(p_mode, 'null') using errcode = '22023';
   end if;

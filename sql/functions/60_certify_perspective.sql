@@ -11,17 +11,12 @@ create or replace function rewind.certify_perspective(p_perspective text, p_opti
 as $function$
 declare
   v_generation constant rewind.perspective_generations := rewind._perspective_generation(p_perspective, null);
-  v_from constant uuid := coalesce((p_options ->> 'from_stream_id')::uuid, '00000000-0000-0000-0000-000000000000');
-  v_max constant bigint := (p_options ->> 'max_streams')::bigint;
   v_is_kept constant boolean := not current_setting('transaction_read_only')::boolean
     and has_table_privilege('rewind.stream_digests', 'insert') and has_table_privilege('rewind.stream_digests', 'update');
   v_certificates rewind.certificate[];
   v_digests rewind.stream_digests[];
 begin
   perform rewind._check_options(p_options, array['from_stream_id', 'max_streams']);
-  if v_max < 1 then
-    raise exception 'max_streams must be positive, not %', v_max using errcode = '22023';
-  end if;
   -- One statement, so that digests and models are of the same moment.
   execute format(
     $sql$
@@ -56,7 +51,8 @@ begin
     $sql$,
     v_generation.model_table)
   into v_certificates, v_digests
-  using v_generation, v_from, v_max;
+  using v_generation, coalesce((p_options ->> 'from_stream_id')::uuid, '00000000-0000-0000-0000-000000000000'),
+    (p_options ->> 'max_streams')::bigint;
   if v_is_kept then
     insert into rewind.stream_digests as d
     select * from unnest(v_digests)

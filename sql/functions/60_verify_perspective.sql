@@ -18,19 +18,20 @@ create or replace function rewind.verify_perspective(p_perspective text, p_strea
   set search_path = pg_catalog, pg_temp
 as $function$
 declare
-  v_repair constant boolean := coalesce((p_options ->> 'repair')::boolean, false);
+  v_repair boolean;
   v_generation rewind.perspective_generations;
   v_stream_ids uuid[];
   v_suspects uuid[];
   v_problems rewind.stream_problem[];
 begin
   perform rewind._check_options(p_options, array['tenant_id', 'from_stream_id', 'to_stream_id', 'sample', 'repair', 'generation_id']);
+  v_repair := coalesce((p_options ->> 'repair')::boolean, false);
   if v_repair then
     perform rewind._require_read_committed();
   end if;
   v_generation := rewind._perspective_generation(p_perspective, (p_options ->> 'generation_id')::int);
   if p_stream is not null then
-    v_stream_ids := array[(rewind._find_stream(v_generation.tree_id, p_stream, p_options - array['from_stream_id', 'to_stream_id', 'sample', 'repair', 'generation_id'])).stream_id];
+    v_stream_ids := array[(rewind._find_stream(v_generation.tree_id, p_stream, jsonb_build_object('tenant_id', p_options -> 'tenant_id'))).stream_id];
   else
     v_stream_ids := rewind._verified_streams(v_generation, p_options);
   end if;
