@@ -29,6 +29,7 @@ begin
 
   perform rewind._generate_fold(v_generation_id);
   perform rewind._generate_batch(v_generation_id);
+  perform rewind._generate_build(v_generation_id);
   perform rewind._grant_generated(v_generation_id);
   return v_generation_id;
 end

@@ -1,4 +1,4 @@
--- Folds streams of a SQL generation that have no cursor whole, and brings back what is to be written (see _generate_batch). Folds unguarded
+-- Folds streams of a SQL generation that have no cursor whole, and brings back what is to be written (see _generate_build). Folds unguarded
 -- first, as _fold_batch.
 create or replace function rewind._fold_streams(
   p_generation rewind.perspective_generations, p_stream_ids uuid[], p_options jsonb, p_guarded boolean default false

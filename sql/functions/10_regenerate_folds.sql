@@ -7,7 +7,7 @@ begin
   perform rewind._generate_fold(g.generation_id)
   from rewind.perspective_generations g
   where g.apply is not null and to_regprocedure(g.apply) is not null;
-  perform rewind._generate_batch(g.generation_id)
+  perform rewind._generate_batch(g.generation_id), rewind._generate_build(g.generation_id)
   from rewind.perspective_generations g
   where g.apply is null or to_regprocedure(g.apply) is not null;
 end
