@@ -167,6 +167,43 @@ func TestExplainModelOfFailingFold(t *testing.T) {
 	}
 }
 
+// What explains folds unguarded: a subtransaction for every event costs a fold in SQL most of its speed.
+func TestExplainFoldsUnguarded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	const events = 40
+	w.append("s", inOrder(events)...)
+	w.catchUp()
+	for call, want := range map[string]int64{
+		`select rewind.model_as_of('p', 's')`:                                              0,
+		`select from rewind.explain_model('p', 's')`:                                       0,
+		`select from rewind.preview_event('p', 's', '{"type": "e", "payload": {"v": 1}}')`: 0,
+		`select from rewind.verify_perspective('p')`:                                       0,
+		`select from rewind.check_perspective('p')`:                                        events, // event by event
+	} {
+		tx, err := w.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(t.Context(), `set local track_functions = 'all'`); err != nil {
+			t.Fatal(err)
+		}
+		guarded := func() int64 { // these call the step, the others are called by the executor's aggregates, which nobody counts
+			return queryOne[int64](t, tx, `select coalesce(sum(calls), 0)::bigint from pg_stat_xact_user_functions where funcname ~ '^step_'`)
+		}
+		before := guarded()
+		if _, err := tx.Exec(t.Context(), call); err != nil {
+			t.Fatal(err)
+		}
+		if got := guarded() - before; got != want {
+			t.Errorf("%s takes %d guarded steps, want %d", call, got, want)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestExplainRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})

@@ -1,6 +1,8 @@
 package tests
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -145,5 +147,39 @@ func TestReservedModelKey(t *testing.T) {
 	w.apply()
 	if c := w.cursor("s"); c.Status != 4 || c.Model != nil {
 		t.Errorf("%+v", c)
+	}
+}
+
+// A fold that may run in a parallel worker, and fails where the server likes parallel plans: before PostgreSQL 17 nothing can be tried there.
+func TestFailingFoldThatIsParallelSafe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	for i := range 500 {
+		w.append(fmt.Sprint("s", i%50), testEvent{at: i, v: 1 + i%6})
+	}
+	w.exec(`alter function app.chain(jsonb, rewind.event) parallel safe`)
+	w.exec(`select from rewind.create_perspective('parallel', 't', 'app.chain(jsonb, rewind.event)')`)
+	w.exec(`call rewind.catch_up('parallel')`)
+	w.exec(`create or replace function app.chain(model jsonb, event rewind.event) returns jsonb language plpgsql immutable parallel safe as
+		$$ begin raise 'fails'; end $$`)
+	setting := "force_parallel_mode"
+	if queryOne[int](t, w.pool, `select current_setting('server_version_num')::int`) >= 160000 {
+		setting = "debug_parallel_query"
+	}
+	tx, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), fmt.Sprintf(
+		`set local %s = on; set local parallel_setup_cost = 0; set local parallel_tuple_cost = 0; set local min_parallel_table_scan_size = 0`, setting)); err != nil {
+		t.Fatal(err)
+	}
+	if n := queryOne[int](t, tx, `select count(*) from rewind.verify_perspective('parallel') where problem = 'model'`); n != 50 {
+		t.Errorf("%d models are wrong, want 50", n)
+	}
+	refused := wantCode(t, tx, "RW016", `select rewind.model_as_of('parallel', s.stream_key) from rewind.streams s`)
+	if !strings.HasSuffix(refused.Message, ": fails") {
+		t.Error(refused.Message)
 	}
 }

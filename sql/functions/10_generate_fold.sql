@@ -3,22 +3,20 @@
 --   p_start: the model to start from, NULL = initial
 --   p_guarded: a failing event ends the fold of its own group and of no other. Unguarded it raises, which is for the usual case that
 --   none fails: a subtransaction per event costs a fold in PL/pgSQL a tenth of its speed, and one in SQL three quarters, since it is
---   then prepared anew for every event
+--   then prepared anew for every event. Before version 17 there are no subtransactions in parallel plans: so both are parallel unsafe,
+--   whatever the apply function is
 create or replace function rewind._generate_fold(p_generation_id int) returns void
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
 as $function$
 declare
   v_generation rewind.perspective_generations;
-  v_parallel text;
   v_step text;
 begin
   select * into strict v_generation from rewind.perspective_generations where generation_id = p_generation_id;
   if v_generation.apply is null then
     return;
   end if;
-  select case proparallel when 's' then 'safe' when 'r' then 'restricted' else 'unsafe' end into v_parallel
-  from pg_catalog.pg_proc where oid = v_generation.apply::regprocedure;
   v_step := format(
     $step$
     declare
@@ -55,18 +53,18 @@ begin
       p_state jsonb, p_guarded boolean, p_start jsonb, p_stream_id uuid, p_stream_key text, p_tenant_id text,
       p_event_id uuid, p_event_type text, p_payload jsonb, p_metadata jsonb
     ) returns jsonb
-      language plpgsql immutable parallel %2$s security invoker
-    as %3$L
+      language plpgsql immutable parallel unsafe security invoker
+    as %2$L
     $sql$,
-    p_generation_id, v_parallel, v_step);
+    p_generation_id, v_step);
   execute format(
     $sql$
     create or replace aggregate rewind_gen.fold_%1$s(
       p_guarded boolean, p_start jsonb, p_stream_id uuid, p_stream_key text, p_tenant_id text,
       p_event_id uuid, p_event_type text, p_payload jsonb, p_metadata jsonb
-    ) (sfunc = rewind_gen.step_%1$s, stype = jsonb, parallel = %2$s)
+    ) (sfunc = rewind_gen.step_%1$s, stype = jsonb, parallel = unsafe)
     $sql$,
-    p_generation_id, v_parallel);
+    p_generation_id);
 end
 $function$;
 

@@ -1,10 +1,10 @@
 -- How a stream's model came to be: its events in chronology, each with its arrival, by how much it was late, what it changed (patch, as in
 -- perspective_rewinds) and the model after it. last_set: what of the model of all that has arrived was set by this event and not since.
--- Folds the stream from its beginning, guarded: after the event at which the fold raises (error) there are no models. Of a perspective in
--- Go: no models and no patches. Option: tenant_id. Errors: RW006, 22023.
+-- Folds the stream from its beginning, twice: after the event at which the fold raises (error) there are no models. Of a perspective in Go: no
+-- models and no patches. Option: tenant_id. Errors: RW006, 22023.
 create or replace function rewind.explain_model(p_perspective text, p_stream text, p_options jsonb default '{}')
   returns setof rewind.explained_event
-  language plpgsql stable parallel safe security invoker
+  language plpgsql stable parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
   set timezone = 'UTC'
   set datestyle = 'ISO, MDY'
@@ -17,9 +17,15 @@ as $function$
 declare
   v_generation constant rewind.perspective_generations := rewind._perspective_generation(p_perspective, null);
   v_stream rewind.streams;
+  v_fails boolean := false;
 begin
   perform rewind._check_options(p_options, array['tenant_id']);
   v_stream := rewind._find_stream(v_generation.tree_id, p_stream, p_options);
+  if v_generation.apply is not null then
+    v_fails := coalesce(rewind._try_fold(
+      format('select %s from rewind._stream_events($1, $2) w', rewind._fold_call(v_generation, '$3', 'null', p_skips => 'true')),
+      v_generation, v_stream) ? 'rewind:error', false);
+  end if;
   return query execute format(
     $sql$
     with events as (
@@ -66,9 +72,9 @@ begin
     order by s.place
     $sql$,
     case when v_generation.apply is null then 'null::jsonb'
-      else rewind._fold_call(v_generation, 'true', 'null', p_skips => 'true', p_over => 'chronology') end,
+      else rewind._fold_call(v_generation, '$4', 'null', p_skips => 'true', p_over => 'chronology') end,
     v_generation.model_table)
-  using v_generation, v_stream, p_perspective;
+  using v_generation, v_stream, p_perspective, v_fails;
 end
 $function$;
 

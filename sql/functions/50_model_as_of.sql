@@ -10,15 +10,13 @@ create or replace function rewind.model_as_of(
   p_version bigint default null,
   p_options jsonb default '{}'
 ) returns jsonb
-  language plpgsql stable parallel safe security invoker
+  language plpgsql stable parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
   set timezone = 'UTC'
   set datestyle = 'ISO, MDY'
   set intervalstyle = 'postgres'
   set extra_float_digits = 1
   set lc_numeric = 'C'
-  set enable_seqscan = off
-  set jit = off
 as $function$
 declare
   v_generation constant rewind.perspective_generations := rewind._perspective_generation(p_perspective, null);
@@ -28,16 +26,16 @@ begin
   perform rewind._check_options(p_options, array['tenant_id']);
   v_stream := rewind._find_stream(v_generation.tree_id, p_stream, p_options);
   perform rewind._require_sql_fold(v_generation);
-  execute format(
+  v_state := rewind._try_fold(format(
     $sql$
     select %s
     from rewind._stream_events($1, $2) w
-    where w.event_id <= coalesce($3, 'ffffffff-ffff-ffff-ffff-ffffffffffff') and w.stream_version <= coalesce($4, 9223372036854775807)
-      and ($5 is null or rewind.event_time(w.event_id) <= $5)
+    where w.event_id <= coalesce(($4 ->> 'event_id')::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+      and w.stream_version <= coalesce(($4 ->> 'version')::bigint, 9223372036854775807)
+      and ($4 ->> 'time' is null or rewind.event_time(w.event_id) <= ($4 ->> 'time')::timestamptz)
     $sql$,
-    rewind._fold_call(v_generation, 'true', 'null'))
-  into v_state
-  using v_generation, v_stream, p_event_id, p_version, p_time;
+    rewind._fold_call(v_generation, '$3', 'null')), v_generation, v_stream,
+    jsonb_build_object('event_id', p_event_id, 'version', p_version, 'time', p_time));
   if v_state ? 'rewind:error' then
     perform rewind._refuse_fold(p_perspective, p_stream, v_state -> 'rewind:error');
   end if;

@@ -14,25 +14,22 @@ create or replace function rewind.check_perspective(p_perspective text, p_option
 as $function$
 declare
   v_generation constant rewind.perspective_generations := rewind._perspective_generation(p_perspective, null);
-  v_streams constant int := coalesce((p_options ->> 'streams')::int, 20);
-  v_events constant bigint := coalesce((p_options ->> 'events')::bigint, 1000);
+  v_streams int;
+  v_events int;
   v_stream rewind.streams;
   v_event rewind.stream_event;
   v_tried int := 0;
+  v_models jsonb;
   v_model jsonb;
-  v_again jsonb;
   v_step jsonb;
-  v_reversed jsonb;
-  v_shuffled jsonb;
   v_failing text;
   v_unequal text;
   v_stepwise text;
   v_ordered text;
 begin
   perform rewind._check_options(p_options, array['streams', 'events']);
-  if (v_streams >= 1 and v_events >= 1) is not true then
-    raise exception 'streams and events must be positive' using errcode = '22023';
-  end if;
+  v_streams := coalesce((p_options ->> 'streams')::int, 20);
+  v_events := coalesce((p_options ->> 'events')::int, 1000);
   perform rewind._require_sql_fold(v_generation);
   return query select * from rewind._find_unsafe(v_generation.apply::regprocedure::oid);
 
@@ -46,17 +43,16 @@ begin
   using v_events, v_streams
   loop
     v_tried := v_tried + 1;
-    execute format(
+    v_models := rewind._try_fold(format(
       $sql$
-      select
+      select jsonb_build_array(
         (select %1$s from (select * from rewind._stream_events($1, $2) e order by e.event_id) w),
         (select %1$s from (select * from rewind._stream_events($1, $2) e order by e.event_id) w),
         (select %1$s from (select * from rewind._stream_events($1, $2) e order by e.event_id desc) w),
-        (select %1$s from (select * from rewind._stream_events($1, $2) e order by md5(e.event_id::text)) w)
+        (select %1$s from (select * from rewind._stream_events($1, $2) e order by md5(e.event_id::text)) w))
       $sql$,
-      rewind._fold_call(v_generation, 'true', 'null', p_sorted => true))
-    into v_model, v_again, v_reversed, v_shuffled
-    using v_generation, v_stream;
+      rewind._fold_call(v_generation, '$3', 'null', p_sorted => true)), v_generation, v_stream);
+    v_model := v_models -> 0;
     if v_model ? 'rewind:error' then
       v_failing := coalesce(v_failing, format('stream "%s": %s', v_stream.stream_key, v_model -> 'rewind:error' ->> 'message'));
       continue;
@@ -67,12 +63,12 @@ begin
       into v_step
       using v_event, nullif(v_step, 'null'), v_step; -- null: the event is skipped
     end loop;
-    if v_model is distinct from v_again then
+    if v_model <> v_models -> 1 then
       v_unequal := coalesce(v_unequal, v_stream.stream_key);
-    elsif v_model is distinct from v_step then
+    elsif v_model <> coalesce(v_step, 'null') then
       v_stepwise := coalesce(v_stepwise, v_stream.stream_key);
     end if;
-    if v_model is distinct from v_reversed or v_model is distinct from v_shuffled then
+    if v_model <> v_models -> 2 or v_model <> v_models -> 3 then
       v_ordered := coalesce(v_ordered, v_stream.stream_key);
     end if;
   end loop;

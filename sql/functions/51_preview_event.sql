@@ -27,7 +27,7 @@ declare
   v_errors jsonb;
   v_stored rewind.wal;
   v_repair rewind.late_repair;
-  v_before jsonb;
+  v_states jsonb; -- before and after
   v_result rewind.previewed_event;
 begin
   perform rewind._check_options(p_options, array['tenant_id']);
@@ -92,27 +92,27 @@ begin
   end if;
 
   if v_generation.apply is not null then
-    execute format(
+    v_states := rewind._try_fold(format(
       $sql$
-      select
+      select jsonb_build_array(
         (select %1$s from rewind._stream_events($1, $2) w),
         (select %1$s
          from (
            select * from rewind._stream_events($1, $2)
            union all
-           select ($2).stream_id, ($2).stream_key, ($2).tenant_id, $3, $4, $5, $6, null, null where $7
-         ) w)
+           select * from jsonb_populate_record(null::rewind.stream_event, $4) where $4 is not null
+         ) w))
       $sql$,
-      rewind._fold_call(v_generation, 'true', 'null', p_skips => 'true'))
-    into v_before, v_result.model
-    using v_generation, v_stream, v_result.event_id, p_event ->> 'type', v_payload, v_metadata,
-      v_result.way in ('live', 'inline', 'rewind');
-    v_result.error := v_result.model -> 'rewind:error' ->> 'message';
-    if v_result.error is not null then
-      v_result.model := null;
-    else
-      v_result.model := nullif(v_result.model, 'null');
-      v_result.patch := rewind._json_patch(case when v_before ? 'rewind:error' then null else nullif(v_before, 'null') end, v_result.model);
+      rewind._fold_call(v_generation, '$3', 'null', p_skips => 'true')), v_generation, v_stream,
+      case when v_result.way in ('live', 'inline', 'rewind') then jsonb_build_object(
+        'stream_id', v_stream.stream_id, 'stream_key', v_stream.stream_key, 'tenant_id', v_stream.tenant_id, 'event_id', v_result.event_id,
+        'event_type', p_event ->> 'type', 'payload', v_payload, 'metadata', v_metadata)
+      end);
+    v_result.error := v_states -> 1 -> 'rewind:error' ->> 'message';
+    if v_result.error is null then
+      v_result.model := nullif(v_states -> 1, 'null');
+      v_result.patch := rewind._json_patch(case when v_states -> 0 ? 'rewind:error' then null else nullif(v_states -> 0, 'null') end,
+        v_result.model);
     end if;
   end if;
   return next v_result;
