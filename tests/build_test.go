@@ -115,3 +115,61 @@ func TestBuildLargeStream(t *testing.T) {
 	w.exec(`call rewind.catch_up('p')`)
 	w.checkSettled()
 }
+
+// A perspective whose event types are rare in the log is built in few steps, and with an index on event types reads nothing but what it folds.
+func TestBuildOfRareTypes(t *testing.T) {
+	t.Parallel()
+	for _, analysed := range []bool{false, true} {
+		w := newWorld(t, worldOptions{partitions: 1})
+		const events, every = 100_000, 5000
+		w.exec(`
+			select count(*)
+			from (
+			  select array_agg('s' || n % 997 order by n) as streams, array_agg(null::uuid) as ids,
+			    array_agg(case when n % $2::int = 0 then 'rare' else 'happened' end order by n) as types,
+			    array_agg(jsonb_build_object('v', n) order by n) as payloads
+			  from generate_series(1, $1::int) n
+			) e
+			cross join lateral rewind.append_batch('t', e.streams, e.ids, e.types, e.payloads)`, events, every)
+		for _, indexed := range []bool{false, true} {
+			const matches = events / every
+			most := int64(events + 2*events) // once to find out how many there are, once to find them, and streams
+			name := "scanned"
+			if indexed {
+				name, most = "indexed", 300*matches // each of the streams has a hundred events
+				w.exec(`create index on rewind.wal (tree_id, wal_partition, event_type, wal_offset)`)
+			}
+			if analysed {
+				w.exec(`analyze`)
+			}
+			w.exec(`select from rewind.create_perspective($1, 't', 'app.chain(jsonb, rewind.event)', array['rare', 'unheard-of', 'rare'])`, name)
+			tx, err := w.pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			readSoFar := func() int64 { // may have in it what the session read before
+				return queryOne[int64](t, tx, `
+					select idx_tup_fetch + seq_tup_read from pg_stat_xact_user_tables where schemaname = 'rewind' and relname = 'wal'`)
+			}
+			before, steps := readSoFar(), 0
+			for queryOne[int64](t, tx, `select coalesce(sum(records_read), 0)::bigint from rewind.apply_perspective_batch($1, 0, 1000)`, name) > 0 {
+				steps++
+			}
+			read := readSoFar() - before
+			if err := tx.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s, analysed %v: %d records read in %d steps", name, analysed, read, steps)
+			if read > most || steps > 2 {
+				t.Errorf("%s, analysed %v: %d records are read in %d steps for %d that are folded", name, analysed, read, steps, matches)
+			}
+			if folded := queryOne[int64](t, w.pool, `select sum(events_applied)::bigint from rewind.perspective_cursors c
+				join rewind.perspectives p on p.active_generation = c.generation_id and p.perspective_name = $1`, name); folded != matches {
+				t.Errorf("%s: %d events folded, want %d", name, folded, matches)
+			}
+			if n := queryOne[int](t, w.pool, `select count(*) from rewind.verify_perspective($1)`, name); n != 0 {
+				t.Errorf("%s: %d problems", name, n)
+			}
+		}
+	}
+}

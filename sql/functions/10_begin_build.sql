@@ -15,7 +15,8 @@ begin
     return;
   end if;
   select * into v_plan
-  from rewind._plan_build(p_generation, p_partition, p_range.from_offset, least(p_range.from_offset + p_limit, p_range.cut_offset),
+  from rewind._plan_build(p_generation, p_partition, p_range.from_offset,
+    rewind._build_end(p_generation, p_partition, p_range.from_offset, p_range.cut_offset, p_limit),
     4 * p_limit::bigint, v_max_stream, p_max_bytes);
   if v_plan.to_offset = p_range.from_offset then
     return;

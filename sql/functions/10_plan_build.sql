@@ -18,12 +18,26 @@ create or replace function rewind._plan_build(
 as $function$
 begin
   return query
-  with batch as materialized (
-    select w.stream_id, min(w.wal_offset) as first_offset, max(w.stream_version) as last_version
+  with candidates as (
+    select w.stream_id, w.wal_offset, w.stream_version
     from rewind.wal w
     where w.tree_id = p_generation.tree_id and w.wal_partition = p_partition and w.wal_offset >= p_from and w.wal_offset < p_to
-      and w.kind = 6 and (p_generation.event_types is null or w.event_type = any (p_generation.event_types))
-    group by w.stream_id
+      and w.kind = 6 and p_generation.event_types is null
+    union all
+    select w.*
+    from rewind._typed_offsets(p_generation, p_partition, p_from, p_to) o (wal_offset)
+    cross join lateral (
+      select v.stream_id, v.wal_offset, v.stream_version
+      from rewind.wal v
+      where v.tree_id = p_generation.tree_id and v.wal_partition = p_partition and v.wal_offset = o.wal_offset
+      offset 0
+    ) w
+    where p_generation.event_types is not null
+  ),
+  batch as materialized (
+    select c.stream_id, min(c.wal_offset) as first_offset, max(c.stream_version) as last_version
+    from candidates c
+    group by c.stream_id
   ),
   known as materialized (
     select b.stream_id, b.first_offset, k.applied_version is null as is_new, k.status & 44 = 0 and b.last_version > k.applied_version as is_behind
