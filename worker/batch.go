@@ -184,7 +184,7 @@ func foldStream(perspective goPerspective, rows []db.RewindBatchEvent) (folded, 
 	events := make([]streamEvent, len(rows))
 	for i, row := range rows {
 		events[i] = streamEvent{
-			Event:       newEvent(*row.StreamID, *row.StreamKey, *row.TenantID, *row.EventID, *row.EventType, row.Payload, row.Metadata),
+			Event:       newEvent(*row.StreamID, *rows[0].StreamKey, *rows[0].TenantID, *row.EventID, *row.EventType, row.Payload, row.Metadata),
 			skipped:     *row.Skipped,
 			snapshotDue: *row.SnapshotDue,
 		}

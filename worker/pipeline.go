@@ -108,6 +108,7 @@ type pipelineRows struct {
 	pgx.Rows
 	pipeline pipeline
 	results  pgx.BatchResults
+	scanner  rowScanner
 	closed   bool
 	err      error
 }
@@ -119,6 +120,8 @@ func (r *pipelineRows) Next() bool {
 	r.Close()
 	return false
 }
+
+func (r *pipelineRows) Scan(dest ...any) error { return r.scanner.scan(r.Rows, dest) }
 
 func (r *pipelineRows) Close() {
 	if r.closed {

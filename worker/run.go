@@ -27,8 +27,8 @@ const (
 	stopGrace = 5 * time.Second
 	// maxFailures in a row of a poll or of a partition's batches end a run that isn't to last.
 	maxFailures = 10
-	// buildPollInterval is how long after work a worker that builds a generation looks for more.
-	buildPollInterval = 50 * time.Millisecond
+	// busyPollInterval is when a worker looks for more that has enough to do: whose batches are all busy, or that builds a generation.
+	busyPollInterval = 50 * time.Millisecond
 	// idlePollInterval is the longest pause between polls of a worker that ends when it is idle.
 	idlePollInterval = 100 * time.Millisecond
 )
@@ -314,13 +314,22 @@ func (r *runner) poll(ctx context.Context) (idle bool) {
 	switch {
 	case len(work) > 0:
 		r.awake(ctx)
-		r.schedule(jitter(r.delay))
+		if r.isFull() {
+			r.schedule(max(jitter(r.delay), busyPollInterval))
+		} else {
+			r.schedule(jitter(r.delay))
+		}
 	case r.wait(ctx):
 		r.schedule(0)
 	default:
 		r.schedule(jitter(r.delay))
 	}
 	return idle
+}
+
+// isFull tells whether what was found keeps every batch busy, so that another poll could only find repairs.
+func (r *runner) isFull() bool {
+	return r.batches+len(r.queue)+min(len(r.builds), r.maxBuilding()-r.building) >= r.config.Concurrency
 }
 
 // take sorts what a poll found.
@@ -409,7 +418,7 @@ func (r *runner) progressed(more bool) {
 	switch {
 	case len(r.queue) > 0: // which is done first
 	case len(r.builds) > 0: // which are known; only what is new is looked for
-		r.pollWithin(max(r.delay, buildPollInterval))
+		r.pollWithin(max(r.delay, busyPollInterval))
 	case more:
 		r.pollWithin(0)
 	default:

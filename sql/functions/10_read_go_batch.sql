@@ -1,6 +1,6 @@
 -- Reads the next batch of a Go perspective, and leaves it locked for _write_go_batch in the same transaction: claims the partition,
 -- locks the batch's cursors, detects what is late and flags what is too deep; returns the events to fold, stream by stream in
--- chronology, each stream's model on its first row. Shallow late streams come back from their restore points.
+-- chronology, each stream's key, tenant and model on its first row. Shallow late streams come back from their restore points.
 -- No row if another session holds the partition. A worker that stops while it folds, or while it reads this result, holds the locks no
 -- longer than stream_lock_timeout. Locks and errors: as apply_perspective_batch.
 create or replace function rewind._read_go_batch(p_generation_id int, p_partition int, p_limit int, p_max_bytes bigint)

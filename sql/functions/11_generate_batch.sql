@@ -4,7 +4,7 @@
 --                     nothing to be late for
 --   fold_batch_<id>   folds a batch of a SQL perspective, set-based: in order from the models, late and shallow from their restore
 --                     points; what is too deep is flagged. Brings back what is to be written
---   read_batch_<id>   brings the events of a batch of a Go perspective, each stream's model on its first row
+--   read_batch_<id>   brings the events of a batch of a Go perspective, each stream's key, tenant and model on its first row
 -- Parameters: $1 generation $2 partition $3 from $4 to; then $5 late streams $6 options; $7 whether there are skips, or the head; $8 guarded
 -- (see _generate_fold). What is per stream comes along (stream_id, event_id), in chronology, and not along versions with all that is before a
 -- restore point.
@@ -75,7 +75,8 @@ begin
       %s
         and (select count(*) from flagged) >= 0
       $sql$,
-      rewind._batch_events(v_generation), rewind._fold_call(v_generation, '$8', 'w.model', p_over => 'chronology', p_guard => '$7'), rewind._collect_folds());
+      rewind._batch_events(v_generation), rewind._fold_call(v_generation, '$8', 'w.model', p_over => 'chronology', p_guard => '$7'),
+      rewind._collect_folds());
     perform rewind._define_statement('fold_batch_' || p_generation_id,
       'rewind.perspective_generations, int, bigint, bigint, rewind.late_stream[], jsonb, boolean, boolean', 'rewind.folds',
       'set enable_bitmapscan = off set enable_sort = off', v_statement);
@@ -86,9 +87,10 @@ begin
       numbered as (
         select e.*, row_number() over (partition by e.stream_id order by e.event_id) as place from events e
       )
-      select $3, $4, $7, n.stream_id, n.stream_key, n.tenant_id, case when n.place = 1 then n.model end, n.trigger_event_id, n.restore_event_id,
+      select $3, $4, $7, n.stream_id, case when n.place = 1 then n.stream_key end, case when n.place = 1 then n.tenant_id end,
+        case when n.place = 1 then n.model end, n.trigger_event_id, n.restore_event_id,
         n.events_before, n.stream_version, n.event_id, n.event_type, n.payload, n.metadata,
-        rewind._is_skipped(($1).perspective_name, n.stream_id, n.event_id, false),
+        (select rewind._has_skips(($1).perspective_name)) and rewind._is_skipped(($1).perspective_name, n.stream_id, n.event_id, false),
         ($6 ->> 'snapshots_enabled')::boolean and rewind._is_snapshot_due(n.place, n.total, n.events_before, n.trigger_event_id is not null,
           ($6 ->> 'snapshot_every_n_events')::bigint, ($6 ->> 'rewind_snapshot_interval_events')::bigint)
       from numbered n

@@ -93,8 +93,9 @@ begin
           offset 0
         ) e
       )
-      select $4, $5, $6, n.stream_id, n.stream_key, n.tenant_id, null::jsonb, null::uuid, null::uuid, 0::bigint, n.stream_version, n.event_id,
-        n.event_type, n.payload, n.metadata, rewind._is_skipped(($1).perspective_name, n.stream_id, n.event_id, false),
+      select $4, $5, $6, n.stream_id, case when n.place = 1 then n.stream_key end, case when n.place = 1 then n.tenant_id end,
+        null::jsonb, null::uuid, null::uuid, 0::bigint, n.stream_version, n.event_id, n.event_type, n.payload, n.metadata,
+        (select rewind._has_skips(($1).perspective_name)) and rewind._is_skipped(($1).perspective_name, n.stream_id, n.event_id, false),
         ($3 ->> 'snapshots_enabled')::boolean and rewind._is_snapshot_due(n.place, n.total, 0, false,
           ($3 ->> 'snapshot_every_n_events')::bigint, ($3 ->> 'rewind_snapshot_interval_events')::bigint)
       from numbered n
