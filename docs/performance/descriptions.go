@@ -29,6 +29,11 @@ var descriptions = map[string]description{
 
 	"rewind_depth":        {"an event late by 100, repaired in its batch", "≤ 1.5"},
 	"rewind_depth_locked": {"the same by the rewind path", "≤ 1.5"},
+	"rewind_100000th":     {"an event late by 10 of 1,000,000", ""},
+	"rewind_10000th":      {"by 100", ""},
+	"rewind_1000th":       {"by 1,000", ""},
+	"rewind_100th":        {"by 10,000", ""},
+	"rewind_10th":         {"by 100,000", ""},
 	"rewind_full":         {"an event late by 100 in 10,000: folded", "≤ 0.03"},
 	"rewind_full_wall":    {"an event late by 100 in 100,000: time", "≤ 0.05"},
 	"storm_0s":            {"10,000 events of one stream in random order, at once", "≤ 1.1"},
@@ -39,6 +44,7 @@ var descriptions = map[string]description{
 	"feed_sql":      {"`read_feed`, pages of 5,000", "≥ 0.25"},
 	"feed_sql_1000": {"the same, pages of 1,000", "–"},
 	"feed_first":    {"the first record of the whole log in Go", "≤ 50"},
+	"feed_last":     {"the last 1,000 records of the whole log in Go", "1"},
 	"memory_feed":   {"peak heap while `Subscribe` reads 1,000,000 records", "≤ 32 MB above"},
 
 	"memory_replay": {"peak heap of a worker that replays a stream of 1,000,000 in Go", "≤ 128 MB"},

@@ -2,7 +2,8 @@
 // directory. Run it at the repository's root:
 //
 //	rewindworker bench --scale medium --json > docs/performance/usual.json
-//	rewindworker bench --scale medium --only growth,hot_stream,disk --json > docs/performance/growth.json
+//	rewindworker bench --scale medium --only hot_stream,disk --json > docs/performance/disk.json
+//	rewindworker bench --only growth --json > docs/performance/growth.json
 //	go run ./docs/performance
 package main
 

@@ -90,6 +90,54 @@ func feedFirst(ctx context.Context, e *env) ([]Result, error) {
 	return []Result{beside("feed_first", "ms", "select 1", values, baselines)}, nil
 }
 
+// feedLast compares reading the last records of a long feed with reading the last ones of a short feed.
+func feedLast(ctx context.Context, e *env) ([]Result, error) {
+	const last = 1000
+	// readLast is a reader of the last records of a tree with so many events. They are of as many streams.
+	readLast := func(events, perStream int) (measurement, error) {
+		tree, err := e.filled(ctx, logShape{events: events, perStream: perStream})
+		if err != nil {
+			return nil, err
+		}
+		n := 0
+		var from rewind.Cursor
+		for record, err := range rewind.Subscribe(ctx, e.pool, tree, rewind.Initial) {
+			if err != nil {
+				return nil, err
+			}
+			if n++; n == events-last {
+				from = record.Cursor()
+			}
+		}
+		return e.typical(func(ctx context.Context) error {
+			n := 0
+			for _, err := range rewind.Subscribe(ctx, e.pool, tree, from) {
+				if err != nil {
+					return err
+				}
+				n++
+			}
+			if n != last {
+				return fmt.Errorf("%d records read of the last %d", n, last)
+			}
+			return nil
+		}), nil
+	}
+	long, err := readLast(e.scale.events, longEach)
+	if err != nil {
+		return nil, err
+	}
+	short, err := readLast(2*last, 2)
+	if err != nil {
+		return nil, err
+	}
+	values, baselines, err := e.compare(ctx, e.scale.rounds, long, short)
+	if err != nil {
+		return nil, err
+	}
+	return []Result{beside("feed_last", "ms", fmt.Sprintf("of %d, not %d", 2*last, e.scale.events), values, baselines)}, nil
+}
+
 // compareFeed compares reading all of a tree's feed with a COPY of the same columns, in no order.
 func (e *env) compareFeed(ctx context.Context, name string, read func(ctx context.Context, tree string) (int, error)) ([]Result, error) {
 	tree, err := e.filled(ctx, logShape{events: e.scale.events, perStream: longEach})

@@ -46,6 +46,7 @@ type lensWatch struct {
 	lens     string
 	interval time.Duration
 	streams  map[string]uuid.UUID
+	from     time.Time // what was appended before is for warming up
 
 	mu        sync.Mutex
 	pending   map[uuid.UUID][]committed
@@ -80,7 +81,7 @@ func streamKey(i int) string { return fmt.Sprintf("stream-%d", i) }
 // appended notes an event that was committed just now, if its stream is watched.
 func (w *lensWatch) appended(stream string, a rewind.Appended, at time.Time) {
 	id, watched := w.streams[stream]
-	if !watched {
+	if !watched || at.Before(w.from) {
 		return
 	}
 	w.mu.Lock()
@@ -164,12 +165,14 @@ func (w *lensWatch) look(ctx context.Context, conn *pgx.Conn, ids []uuid.UUID) e
 	return nil
 }
 
-// observe lets a worker with defaults fold what a producer appends, and watches the lens until all of it was seen.
+// observe lets a worker with defaults fold what a producer appends, and watches the lens until all of it was seen. It begins to watch when
+// their sessions are warm: that dozens of them are opened at once is nobody's daily business.
 func (e *env) observe(ctx context.Context, p perspective, w *lensWatch, produce func(ctx context.Context) error) error {
 	stop, err := e.startWorker(ctx, p.name)
 	if err != nil {
 		return err
 	}
+	w.from = time.Now().Add(e.scale.span)
 	group, groupCtx := errgroup.WithContext(ctx)
 	ended := make(chan struct{})
 	group.Go(func() error { return w.run(groupCtx, e, ended) })

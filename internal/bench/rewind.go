@@ -35,9 +35,11 @@ func (e *env) newLateStream(ctx context.Context, events int, apply string) (*lat
 }
 
 // comeLate appends an event that is late by lateBy.
-func (s *lateStream) comeLate(ctx context.Context) error {
+func (s *lateStream) comeLate(ctx context.Context) error { return s.comeLateBy(ctx, lateBy) }
+
+func (s *lateStream) comeLateBy(ctx context.Context, depth int) error {
 	s.late++
-	return s.env.exec(ctx, `select bench.append_to_stream($1, $2, array[bench.event_id($3, $4)])`, s.tree, loneStream, s.events-lateBy, s.late)
+	return s.env.exec(ctx, `select bench.append_to_stream($1, $2, array[bench.event_id($3, $4)])`, s.tree, loneStream, s.events-depth, s.late)
 }
 
 // requestReplay makes the stream one to be folded again from its beginning.
@@ -94,7 +96,8 @@ func (e *env) folds(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// rewindDepth compares a late event in a long stream with one in a short stream, repaired in its batch and by the rewind path.
+// rewindDepth compares a late event in a long stream with one in a short stream, repaired in its batch and by the rewind path, and measures
+// events that come into the long one later and later.
 func rewindDepth(ctx context.Context, e *env) ([]Result, error) {
 	long, err := e.newLateStream(ctx, e.scale.longStream, "bench.sum_up")
 	if err != nil {
@@ -121,6 +124,46 @@ func rewindDepth(ctx context.Context, e *env) ([]Result, error) {
 			return nil, err
 		}
 		results = append(results, beside(path.name, "ms", against, values, baselines))
+	}
+	deeper, err := long.compareDepths(ctx)
+	return append(results, deeper...), err
+}
+
+// depths are shares of its stream by which an event is late: of 1,000,000 events, 10 to 100,000.
+var depths = []struct {
+	name  string
+	share int
+}{{"rewind_100000th", 100_000}, {"rewind_10000th", 10_000}, {"rewind_1000th", 1000}, {"rewind_100th", 100}, {"rewind_10th", 10}}
+
+func rewindDepths() []string {
+	names := []string{"rewind_depth", "rewind_depth_locked"}
+	for _, d := range depths {
+		names = append(names, d.name)
+	}
+	return names
+}
+
+// compareDepths compares repairs, by whichever path, with a replay of the whole stream.
+func (s *lateStream) compareDepths(ctx context.Context) ([]Result, error) {
+	if err := s.env.exec(ctx, `select rewind.set_options('{"inline_rewind_events": null}', $1)`, s.name); err != nil {
+		return nil, err
+	}
+	full, err := s.repairTime(1, s.requestReplay)(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var results []Result
+	for _, d := range depths {
+		s.env.doing("late by " + d.name)
+		late := s.repairTime(1, func(ctx context.Context) error { return s.comeLateBy(ctx, max(s.events/d.share, 1)) })
+		values, baselines := make(series, s.env.scale.rounds), make(series, s.env.scale.rounds)
+		for i := range values {
+			if values[i], err = late(ctx); err != nil {
+				return nil, err
+			}
+			baselines[i] = full
+		}
+		results = append(results, beside(d.name, "ms", fmt.Sprintf("full replay of %d", s.events), values, baselines))
 	}
 	return results, nil
 }
