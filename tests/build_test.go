@@ -17,7 +17,10 @@ func TestBuildOnFullTree(t *testing.T) {
 	for _, batchSize := range []int{1, 7, 1000} {
 		t.Run(fmt.Sprintf("batches_of_%d", batchSize), func(t *testing.T) {
 			t.Parallel()
-			options := map[string]any{"snapshot_every_n_events": 5, "rewind_snapshot_interval_events": 2, "inline_rewind_events": 0}
+			options := map[string]any{ // nothing is tried again meanwhile
+				"snapshot_every_n_events": 5, "rewind_snapshot_interval_events": 2, "inline_rewind_events": 0,
+				"retry_backoff": "1h", "retry_backoff_max": "1h",
+			}
 			w := newWorld(t, worldOptions{partitions: 2, options: options})
 			w.appendRandomly(rand.New(rand.NewPCG(1, uint64(batchSize))), 400)
 			w.append("bad", testEvent{at: 10, v: 1}, testEvent{at: 30, v: 2, fail: true}, testEvent{at: 20, v: 3})
