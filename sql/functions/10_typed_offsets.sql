@@ -1,6 +1,6 @@
 -- Offsets p_from <= offset < p_to of a partition that are of a generation's event types. By an index on (tree_id, wal_partition, event_type,
 -- wal_offset) if somebody has made one, and then in a form that no other index can serve: without statistics the planner can't tell. No index
--- of the kind is there by itself, since it would cost every append a tenth of its speed.
+-- of the kind is there by itself, since it would cost appends in batches a tenth of their speed.
 create or replace function rewind._typed_offsets(p_generation rewind.perspective_generations, p_partition int, p_from bigint, p_to bigint)
   returns setof bigint
   language plpgsql stable parallel safe security invoker
