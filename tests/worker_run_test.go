@@ -301,3 +301,32 @@ func TestDeferredRewind(t *testing.T) {
 		t.Errorf("the deferral is logged %d times, want once", n)
 	}
 }
+
+// A worker whose batches are all busy has nothing to look for but repairs, however often it may poll.
+func TestBusyWorkerPollsLess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	w.exec(`create or replace function app.chain(model jsonb, event rewind.event) returns jsonb language plpgsql immutable as
+		$$ begin perform pg_sleep(3); return '{}'; end $$`)
+	w.append("s", testEvent{at: 10, v: 1})
+	config := w.pool.Config()
+	var counter statementCounter
+	config.ConnConfig.Tracer = &counter
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	stop := start(t, newWorker(t, &world{t, pool}, worker.Config{Concurrency: 1, PollInterval: time.Millisecond, MaxPollInterval: time.Millisecond}))
+	eventually(t, func() bool {
+		return queryOne[bool](t, w.pool, `select exists (select from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep')`)
+	})
+	before := counter.count.Load()
+	time.Sleep(time.Second)
+	if n := counter.count.Load() - before; n > 40 { // one in 50 ms, and some of its own
+		t.Errorf("%d statements in a second", n)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
