@@ -20,16 +20,16 @@ import (
 
 const (
 	firstRecords = 1       // of the first read, beside a margin for each partition: the first record comes soon
-	maxRecords   = 4096    // of a later one
+	maxRecords   = 1 << 14 // of a later one
 	maxInline    = 2 << 10 // bytes, as stored, of a record that comes with others; what is larger is kept out of the table's rows anyway
-	maxBytes     = 4 << 20 // of larger ones that are loaded at once, but for one that is larger itself
+	maxBytes     = 4 << 20 // of what is held: of later reads twice that at most, of larger records that are loaded but for one that is larger itself
 	maxNames     = 1 << 14 // of streams that are kept in mind
 	maxStandby   = 200 * time.Millisecond
 )
 
 // Subscribe yields the records of a tree's feed from a cursor up to the log's end as it is at the call, ordered by clock and partition, and
 // then ends. Each record knows its place and, with [Record.Cursor], the cursor that resumes right after it. A slow reader costs nothing but
-// its own time: records are read ahead by some thousands at most, and nothing is held in the database between two reads.
+// its own time: 16,384 records or some 8 MB are read ahead at most, and nothing is held in the database between two reads.
 //
 // Only what was authored here is yielded, unless an option says otherwise, and never clean-up records. A cursor that can't be gone on from is
 // an error that matches [ErrCursorTrimmed], [ErrCursorAhead], [ErrCursorOfOtherHistory] or [ErrUnknownGeneration]; on a standby that has not
@@ -95,6 +95,7 @@ type lane struct {
 	read     int64 // offset after what was read
 	refilled int64 // offset at the last refill
 	ahead    []entry
+	buffer   []entry // where ahead lies; what it took is read over
 }
 
 // place is where a reader stands in a partition: the next offset, and the clock of the record before it, if there is one.
@@ -143,8 +144,9 @@ func capture(ctx context.Context, tx DBTX, tree string, from Cursor, filter feed
 
 // read merges what is before the feed, page by page, and reports whether the reader wants to go on.
 func (f *feed) read(ctx context.Context, tx DBTX, yield func(Record, error) bool) bool {
-	for wanted := firstRecords; f.unfinished(); wanted = min(16*wanted, maxRecords) {
-		if err := f.refill(ctx, tx, wanted); err != nil {
+	for wanted := firstRecords; f.unfinished(); {
+		next, err := f.refill(ctx, tx, wanted)
+		if err != nil {
 			yield(Record{}, wrap(err, fmt.Sprintf("read the feed of tree %q", f.tree)))
 			return false
 		}
@@ -163,6 +165,7 @@ func (f *feed) read(ctx context.Context, tx DBTX, yield func(Record, error) bool
 			}
 			*e = entry{} // may be large, and the page is still held
 		}
+		wanted = next
 	}
 	return true
 }
@@ -198,8 +201,9 @@ func (f *feed) load(ctx context.Context, tx DBTX, records []*entry) error {
 }
 
 // refill reads on in the lanes that have run empty or soon will, altogether about as many records as wanted: half of them evenly, half in
-// proportion to what the merge took of each lane since the last time, since a lane that was quiet may be the next to be busy.
-func (f *feed) refill(ctx context.Context, tx DBTX, wanted int) error {
+// proportion to what the merge took of each lane since the last time, since a lane that was quiet may be the next to be busy. It returns
+// how many records to want next: more, as far as maxBytes suffice if they are of the size that these are.
+func (f *feed) refill(ctx context.Context, tx DBTX, wanted int) (next int, err error) {
 	var taken, unread int64
 	for i := range f.lanes {
 		if l := &f.lanes[i]; l.unread() {
@@ -228,28 +232,33 @@ func (f *feed) refill(ctx context.Context, tx DBTX, wanted int) error {
 			to = append(to, min(l.until, l.offset+size))
 			most += min(l.until, l.offset+size) - l.read
 			laneOf[l.partition] = l
-			l.ahead = slices.Grow(slices.Clone(l.ahead), int(l.offset+size-l.read))
+			l.buffer = slices.Grow(append(l.buffer[:0], l.ahead...), int(l.offset+size-l.read))
+			l.ahead = l.buffer
 		}
 	}
 	if len(partitions) == 0 {
-		return nil
+		return wanted, nil
 	}
 	rows, err := tx.Query(ctx, readFeedParts, describing(tx), pgx.QueryResultFormats{pgx.BinaryFormatCode},
 		f.treeID, partitions, from, to, maxInline, f.filter.inSQL(), !f.filter.withoutLocal, most)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var d decoder
+	size, read := 0, 0
 	for rows.Next() {
 		e := d.entry(rows.RawValues())
 		l := laneOf[e.Partition]
 		l.ahead = append(l.ahead, e)
 		l.read = e.Offset + 1
+		size += min(int(e.deferred), maxInline)
+		read++
 	}
 	if err := rows.Err(); err != nil {
-		return err
+		return 0, err
 	}
-	return f.name(ctx, tx, laneOf)
+	mean := 1 + (size+d.kept)/max(read, 1)
+	return min(16*wanted, maxRecords, maxBytes/mean), f.name(ctx, tx, laneOf)
 }
 
 // readFeedParts is planned for every page, since it must not keep a plan from when the log was small, and decoded by decoder. The limit is
@@ -283,6 +292,7 @@ func describing(tx DBTX) pgx.QueryExecMode {
 // so numbers are read off where they lie, what is long goes into blocks that records share, and names of types are made once.
 type decoder struct {
 	block []byte
+	kept  int // bytes in blocks, up to twice maxBytes or so: what is beyond is deferred, since it has grown or was stored compressed
 	types map[string]string
 }
 
@@ -297,14 +307,16 @@ func (d *decoder) entry(v [][]byte) entry {
 			EventID:       uuid.UUID(v[5]),
 			Kind:          Kind(smallint(v[6])),
 			Type:          d.name(v[8]),
-			Payload:       d.json(v[9]),
-			Metadata:      d.json(v[10]),
-			Delta:         d.keep(v[11]),
 			OriginCluster: uuid.UUID(v[13]),
 			AppendedAt:    time.UnixMicro(bigint(v[15]) + unixMicroOf2000),
 		},
 		matches:  v[16][0] == 1,
 		deferred: int32(binary.BigEndian.Uint32(v[17])),
+	}
+	if d.kept < 2*maxBytes {
+		e.Payload, e.Metadata, e.Delta = d.json(v[9]), d.json(v[10]), d.keep(v[11])
+	} else if e.deferred == 0 {
+		e.deferred = int32(len(v[9]) + len(v[10]) + len(v[11]))
 	}
 	if v[7] != nil {
 		mode := smallint(v[7])
@@ -345,6 +357,7 @@ func (d *decoder) keep(b []byte) []byte {
 	}
 	start := len(d.block)
 	d.block = append(d.block, b...)
+	d.kept += len(b)
 	return d.block[start:len(d.block):len(d.block)]
 }
 

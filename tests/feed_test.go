@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -361,6 +363,60 @@ func TestFeedLargeRecords(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A reader that has got used to many small records a read does not hold as many large ones, nor what is small only as it is stored.
+func TestFeedSmallThenLargeRecords(t *testing.T) {
+	t.Parallel()
+	const small, large, repeats = 20_000, 400, 6_000
+	pool := newFeed(t, 4)
+	if _, err := pool.Exec(t.Context(), `
+		select from (
+		  select array_agg('s' || n % 100) as streams, array_agg(null::uuid) as ids, array_agg('e'::text) as types,
+		    array_agg(to_jsonb(case when n < $1 then '' else repeat('compressed', $3) end || n)) as payloads
+		  from generate_series(0, $1::int + $2 - 1) n
+		) e
+		cross join lateral (select count(*) from rewind.append_batch('t', e.streams, e.ids, e.types, e.payloads)) a`, small, large, repeats); err != nil {
+		t.Fatal(err)
+	}
+	counting := &countingLoads{Pool: pool}
+	var inOrder []int
+	for r, err := range rewind.Subscribe(t.Context(), counting, "t", rewind.Initial) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text string
+		if err := json.Unmarshal(r.Payload, &text); err != nil {
+			t.Fatal(err)
+		}
+		number, was := strings.CutPrefix(text, strings.Repeat("compressed", repeats))
+		n, err := strconv.Atoi(number)
+		if err != nil || was != (n >= small) {
+			t.Fatalf("record %d has a payload of %d bytes: %v", len(inOrder), len(text), err)
+		}
+		inOrder = append(inOrder, n)
+	}
+	slices.Sort(inOrder)
+	if n := len(inOrder); n != small+large || inOrder[0] != 0 || inOrder[n-1] != n-1 {
+		t.Errorf("%d records, want %d", n, small+large)
+	}
+	// 24 MB, of which a read holds 8.
+	if n := counting.loads.Load(); n < 2 || n > 10 {
+		t.Errorf("%d loads of large records", n)
+	}
+}
+
+// countingLoads counts how often large records are loaded.
+type countingLoads struct {
+	*pgxpool.Pool
+	loads atomic.Int64
+}
+
+func (c *countingLoads) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if strings.Contains(sql, "LoadFeedRecords") {
+		c.loads.Add(1)
+	}
+	return c.Pool.Query(ctx, sql, args...)
 }
 
 // noise is a text that does not compress well.
