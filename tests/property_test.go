@@ -59,6 +59,12 @@ func TestPropertyEveryStepIsSound(t *testing.T) {
 			},
 			"begin repair": func(*rapid.T) { w.exec(`select app.begin_repair()`) },
 			"step repair":  func(rt *rapid.T) { w.exec(`select app.step_repair($1)`, rapid.IntRange(0, 2).Draw(rt, "nth")) },
+			"repair": func(*rapid.T) {
+				w.exec(`select app.begin_repair()`)
+				for queryOne[bool](t, w.pool, `select exists (select from app.repairs)`) {
+					w.exec(`select app.step_repair(0)`)
+				}
+			},
 			"request": func(rt *rapid.T) {
 				w.execIfThere(`select from rewind.request_perspective_rewind('p', $1)`, stream.Draw(rt, "key"))
 			},

@@ -329,3 +329,26 @@ func waitBlocked(t *testing.T, w *world, pid uint32) {
 		return queryOne[bool](t, w.pool, `select cardinality(pg_blocking_pids($1)) > 0`, int32(pid))
 	})
 }
+
+// A rewind replays up to the head of its stream, and the live path has yet to come there: the batch that does folds only what came after.
+func TestBatchThatIsPartlyApplied(t *testing.T) {
+	t.Parallel()
+	w := lateWorld(t, 10, 5)
+	w.append("s", testEvent{at: 200, v: 200}, testEvent{at: 210, v: 210})
+	token, _, _ := w.claim()
+	w.complete(w.replay(token, false))
+	if got := w.cursor("s"); got.AppliedVersion != 13 || got.EventsApplied != 13 {
+		t.Fatalf("after the rewind: %+v, want 13 events", got)
+	}
+	w.append("s", testEvent{at: 220, v: 220}, testEvent{at: 230, v: 230}, testEvent{at: 240, v: 240})
+	w.append("other", testEvent{at: 10, v: 1}, testEvent{at: 20, v: 2})
+	folded := queryOne[int](t, w.pool, `
+		select sum(b.events_folded)::int from rewind.partitions p cross join lateral rewind.apply_perspective_batch('p', p.wal_partition) b where p.tree_name = 't'`)
+	if folded != 5 {
+		t.Errorf("%d events folded, want 5", folded)
+	}
+	if got := w.cursor("s"); got.AppliedVersion != 16 || got.EventsApplied != 16 {
+		t.Errorf("after the batch: %+v, want 16 events", got)
+	}
+	w.checkSettled()
+}

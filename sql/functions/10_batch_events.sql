@@ -2,7 +2,8 @@
 -- events with what it starts from. Streams whose cursors owe, or that are too deep to be repaired here, are left out, the latter
 -- flagged: the main query has to look at "flagged".
 --   $1 generation  $2 partition  $3 from  $4 to  $5 late streams (of _lock_batch)  $6 options
--- Whatever is per stream is looked up once per stream, and rows that carry payloads are joined and sorted once.
+-- Whatever is per stream is looked up once per stream, and rows that carry payloads are joined and sorted once. A rewind may have applied
+-- some of a batch before (partly_applied): nothing of that is folded again.
 create or replace function rewind._batch_events(p_generation rewind.perspective_generations) returns text
   language sql stable parallel safe security invoker
   set search_path = pg_catalog, pg_temp
@@ -44,9 +45,14 @@ as $function$
       cross join lateral rewind._flag_cursors(($1).generation_id, l.ids, l.triggers) f
     ),
     starts as materialized (
-      select b.stream_id, s.stream_key, s.tenant_id, k.model, coalesce(k.applied_version, 0) as applied_version,
-        coalesce(k.events_applied, 0) as events_before
-      from (select distinct stream_id from batch where stream_id not in (select stream_id from late)) b
+      select b.stream_id, b.records, b.from_version, b.to_version, s.stream_key, s.tenant_id, k.model,
+        coalesce(k.applied_version, 0) as applied_version, coalesce(k.events_applied, 0) as events_before
+      from (
+        select stream_id, count(*) as records, min(stream_version) as from_version, max(stream_version) as to_version
+        from batch
+        where stream_id not in (select stream_id from late)
+        group by stream_id
+      ) b
       cross join lateral (
         select t.stream_key, t.tenant_id from rewind.streams t where t.stream_id = b.stream_id offset 0
       ) s
@@ -57,20 +63,20 @@ as $function$
       ) k on true
       where coalesce(k.status, 0) & 44 = 0
     ),
-    counts as materialized (
-      select b.stream_id, count(*) as total, max(b.stream_version) as to_version
-      from batch b
-      join starts t on t.stream_id = b.stream_id
-      where b.stream_version > t.applied_version
-      group by b.stream_id
+    partly_applied as materialized (
+      select t.stream_id, count(*) as records
+      from starts t
+      join batch b on b.stream_id = t.stream_id and b.stream_version > t.applied_version
+      where t.from_version <= t.applied_version
+      group by t.stream_id
     ),
     events as (
       select b.stream_id, t.stream_key, t.tenant_id, t.model, t.events_before, null::uuid as trigger_event_id,
-        null::uuid as restore_event_id, c.total, c.to_version,
+        null::uuid as restore_event_id, coalesce(p.records, t.records) as total, t.to_version,
         b.stream_version, b.event_id, b.event_type, b.payload, b.metadata
       from batch b
       join starts t on t.stream_id = b.stream_id
-      join counts c on c.stream_id = b.stream_id
+      left join partly_applied p on p.stream_id = t.stream_id
       where b.stream_version > t.applied_version
       union all
       select r.stream_id, r.stream_key, r.tenant_id, r.model, r.events_applied, r.trigger_event_id,

@@ -15,6 +15,11 @@ as $function$
 declare
   v_generation rewind.perspective_generations;
   v_statement text;
+  -- Rows, so that the function of them is inlined.
+  v_snapshot_due constant text := 'o.enabled and rewind._is_snapshot_due(e.place, e.total, e.events_before, e.trigger_event_id is not null,
+            o.every, o.spacing)';
+  v_options constant text := 'select ($6 ->> ''snapshots_enabled'')::boolean as enabled, ($6 ->> ''snapshot_every_n_events'')::bigint as every,
+            ($6 ->> ''rewind_snapshot_interval_events'')::bigint as spacing offset 0';
 begin
   select * into strict v_generation from rewind.perspective_generations where generation_id = p_generation_id;
   v_statement := format(
@@ -27,29 +32,29 @@ begin
     ),
     cursors as materialized (
       select k.*
-      from (select distinct stream_id from batch order by stream_id offset 0) s
+      from (select stream_id from (select stream_id from batch group by stream_id offset 0) d order by stream_id offset 0) s
       cross join lateral (
         select c.stream_id, c.status, c.applied_version, c.last_event_id, c.events_applied
         from %s c where c.stream_id = s.stream_id and c.generation_id = ($1).generation_id
         for update
       ) k
+    ),
+    late as materialized (
+      select k.stream_id, min(b.event_id::text collate "C")::uuid as trigger_event_id
+      from batch b
+      join cursors k on k.stream_id = b.stream_id
+      where b.event_id < k.last_event_id and b.stream_version > k.applied_version
+      group by k.stream_id
     )
-    select
-      b.stream_id,
-      min(b.event_id::text collate "C") filter (where b.event_id < k.last_event_id)::uuid,
-      max(b.stream_version),
-      k.events_applied,
-      count(*),
-      k.status & 44 <> 0
-    from batch b
-    join cursors k on k.stream_id = b.stream_id
-    where b.stream_version > k.applied_version
-    group by b.stream_id, k.status, k.events_applied
-    having bool_or(b.event_id < k.last_event_id)
+    select l.stream_id, l.trigger_event_id, max(b.stream_version), k.events_applied, count(*), k.status & 44 <> 0
+    from late l
+    join cursors k on k.stream_id = l.stream_id
+    join batch b on b.stream_id = l.stream_id and b.stream_version > k.applied_version
+    group by l.stream_id, l.trigger_event_id, k.events_applied, k.status
     $sql$,
     v_generation.model_table);
   perform rewind._define_statement('lock_batch_' || p_generation_id, 'rewind.perspective_generations, int, bigint, bigint',
-    'rewind.late_stream', '', v_statement);
+    'rewind.late_stream', 'set enable_bitmapscan = off set enable_sort = off', v_statement);
 
   if v_generation.apply is not null then
     v_statement := format(
@@ -64,19 +69,16 @@ begin
         window chronology as (partition by w.stream_id order by w.event_id rows unbounded preceding)
       ),
       kept as (
-        select s.*, s.place = s.total as is_last, s.events_before + s.place as events_applied, s.state ? 'rewind:error' as failed,
-          ($6 ->> 'snapshots_enabled')::boolean and rewind._is_snapshot_due(s.place, s.total, s.events_before,
-            s.trigger_event_id is not null, o.every, o.spacing) as snapshot_due
-        from states s
-        cross join (
-          select ($6 ->> 'snapshot_every_n_events')::bigint as every, ($6 ->> 'rewind_snapshot_interval_events')::bigint as spacing offset 0
-        ) o
+        select e.*, e.place = e.total as is_last, e.events_before + e.place as events_applied, e.state ? 'rewind:error' as failed,
+          %s as snapshot_due
+        from states e
+        cross join (%s) o
+        where (select count(*) from flagged) >= 0
       )
       %s
-        and (select count(*) from flagged) >= 0
       $sql$,
       rewind._batch_events(v_generation), rewind._fold_call(v_generation, '$8', 'w.model', p_over => 'chronology', p_guard => '$7'),
-      rewind._collect_folds());
+      v_snapshot_due, v_options, rewind._collect_folds());
     perform rewind._define_statement('fold_batch_' || p_generation_id,
       'rewind.perspective_generations, int, bigint, bigint, rewind.late_stream[], jsonb, boolean, boolean', 'rewind.folds',
       'set enable_bitmapscan = off set enable_sort = off', v_statement);
@@ -87,17 +89,17 @@ begin
       numbered as (
         select e.*, row_number() over (partition by e.stream_id order by e.event_id) as place from events e
       )
-      select $3, $4, $7, n.stream_id, case when n.place = 1 then n.stream_key end, case when n.place = 1 then n.tenant_id end,
-        case when n.place = 1 then n.model end, n.trigger_event_id, n.restore_event_id,
-        n.events_before, n.stream_version, n.event_id, n.event_type, n.payload, n.metadata,
-        (select rewind._has_skips(($1).perspective_name)) and rewind._is_skipped(($1).perspective_name, n.stream_id, n.event_id, false),
-        ($6 ->> 'snapshots_enabled')::boolean and rewind._is_snapshot_due(n.place, n.total, n.events_before, n.trigger_event_id is not null,
-          ($6 ->> 'snapshot_every_n_events')::bigint, ($6 ->> 'rewind_snapshot_interval_events')::bigint)
-      from numbered n
+      select $3, $4, $7, e.stream_id, case when e.place = 1 then e.stream_key end, case when e.place = 1 then e.tenant_id end,
+        case when e.place = 1 then e.model end, e.trigger_event_id, e.restore_event_id,
+        e.events_before, e.stream_version, e.event_id, e.event_type, e.payload, e.metadata,
+        (select rewind._has_skips(($1).perspective_name)) and rewind._is_skipped(($1).perspective_name, e.stream_id, e.event_id, false),
+        %s
+      from numbered e
+      cross join (%s) o
       where (select count(*) from flagged) >= 0
-      order by n.stream_id, n.event_id
+      order by e.stream_id, e.event_id
       $sql$,
-      rewind._batch_events(v_generation));
+      rewind._batch_events(v_generation), v_snapshot_due, v_options);
     perform rewind._define_statement('read_batch_' || p_generation_id,
       'rewind.perspective_generations, int, bigint, bigint, rewind.late_stream[], jsonb, bigint', 'rewind.batch_event',
       'set enable_bitmapscan = off set enable_sort = off', v_statement);
