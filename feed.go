@@ -22,7 +22,7 @@ const (
 	firstRecords = 1       // of the first read, beside a margin for each partition: the first record comes soon
 	maxRecords   = 1 << 14 // of a later one
 	maxInline    = 2 << 10 // bytes, as stored, of a record that comes with others; what is larger is kept out of the table's rows anyway
-	maxBytes     = 4 << 20 // of what is held: of later reads twice that at most, of larger records that are loaded but for one that is larger itself
+	maxBytes     = 4 << 20 // of a later read, about; of larger records that are loaded at once, but for one that is larger itself
 	maxNames     = 1 << 14 // of streams that are kept in mind
 	maxStandby   = 200 * time.Millisecond
 )
@@ -292,7 +292,7 @@ func describing(tx DBTX) pgx.QueryExecMode {
 // so numbers are read off where they lie, what is long goes into blocks that records share, and names of types are made once.
 type decoder struct {
 	block []byte
-	kept  int // bytes in blocks, up to twice maxBytes or so: what is beyond is deferred, since it has grown or was stored compressed
+	kept  int // bytes in blocks; beyond twice maxBytes all is deferred: records have grown, or were stored compressed
 	types map[string]string
 }
 
