@@ -7,6 +7,8 @@ create or replace function rewind._begin_replay(
 ) returns setof rewind.replay_start
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
+  set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 declare
   v_generation rewind.perspective_generations;

@@ -4,6 +4,7 @@ create or replace function rewind._bound_batch(p_tree_id int, p_partition int, p
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 declare
   v_offset bigint;

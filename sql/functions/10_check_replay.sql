@@ -12,6 +12,8 @@ create or replace function rewind._check_replay(
 ) returns uuid
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
+  set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 declare
   v_head bigint;

@@ -14,6 +14,8 @@ create or replace function rewind._commit_prefix(
 ) returns void
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
+  set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 declare
   v_model jsonb := p_model;

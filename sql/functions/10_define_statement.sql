@@ -17,6 +17,7 @@ begin
       set enable_nestloop = off
       set enable_mergejoin = off
       set jit = off
+      set max_parallel_workers_per_gather = 0
       %s
     as %L
     $sql$,

@@ -12,6 +12,7 @@ create or replace function rewind._due_rewinds(
   set enable_seqscan = off
   set enable_bitmapscan = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 declare
   v_now constant timestamptz := rewind._now();

@@ -4,6 +4,8 @@ create or replace function rewind._events_behind(
 ) returns bigint
   language sql stable parallel safe security invoker
   set search_path = pg_catalog, pg_temp
+  set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
   select count(*)
   from rewind.wal w

@@ -8,6 +8,7 @@ create or replace function rewind._feed_cursor_after(p_tree rewind.trees, p_rang
   set enable_bitmapscan = off
   set enable_nestloop = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 begin
   return (

@@ -10,6 +10,7 @@ create or replace function rewind._feed_positions(
   set enable_seqscan = off
   set enable_bitmapscan = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 begin
   return query

@@ -9,6 +9,7 @@ create or replace function rewind._feed_ranges(p_tree text, p_cursor jsonb, p_un
   set enable_seqscan = off
   set enable_bitmapscan = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 declare
   v_tree constant rewind.trees := rewind._find_tree(p_tree);

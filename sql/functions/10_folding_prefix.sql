@@ -5,6 +5,8 @@ create or replace function rewind._folding_prefix(
 ) returns bigint
   language sql stable parallel safe security invoker
   set search_path = pg_catalog, pg_temp
+  set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
   select nullif(greatest(max(w.stream_version) - 1, c.applied_version), c.applied_version)
   from rewind.wal w

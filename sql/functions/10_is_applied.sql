@@ -5,6 +5,7 @@ create or replace function rewind._is_applied(p_generation rewind.perspective_ge
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 declare
   v_applied boolean;

@@ -7,6 +7,7 @@ create or replace function rewind._load_feed_records(p_tree_id int, p_partitions
   set enable_seqscan = off
   set enable_bitmapscan = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 begin
   perform rewind._check_feed_floors(p_tree_id, p_partitions, p_offsets);

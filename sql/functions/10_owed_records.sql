@@ -8,6 +8,7 @@ create or replace function rewind._owed_records(
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
   select count(*), min(w.event_id::text collate "C")::uuid, max(w.event_id::text collate "C")::uuid, max(w.stream_version), min(array[w.wal_partition, w.wal_offset])
   from rewind.wal w

@@ -9,6 +9,7 @@ create or replace function rewind._plan_repairs(
   set enable_bitmapscan = off
   set enable_sort = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
   select l.stream_id, l.trigger_event_id, l.to_version, n.event_id, n.model, coalesce(n.events_applied, 0), d.depth
   from unnest(p_stream_ids, p_trigger_event_ids, p_to_versions) l (stream_id, trigger_event_id, to_version)

@@ -5,6 +5,8 @@
 create or replace function rewind._prune_snapshots(p_generation_id int, p_stream_id uuid, p_options jsonb) returns void
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
+  set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 declare
   v_spacing constant bigint := (p_options ->> 'rewind_snapshot_interval_events')::bigint;

@@ -10,6 +10,7 @@ create or replace function rewind._read_replay(
   set enable_bitmapscan = off
   set enable_sort = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 declare
   v_event rewind.replay_event;

@@ -4,6 +4,7 @@ create or replace function rewind._rebuild_waits_for(p_rebuild rewind.perspectiv
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 begin
   if p_rebuild.mode = 'streams' then

@@ -21,6 +21,7 @@ create or replace function rewind._replay_page(
   set enable_bitmapscan = off
   set enable_sort = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 begin
   return query execute format(

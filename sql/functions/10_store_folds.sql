@@ -9,6 +9,7 @@ create or replace function rewind._store_folds(
   set enable_hashjoin = off
   set enable_mergejoin = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 declare
   v_counts rewind.fold_counts;

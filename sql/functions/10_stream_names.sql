@@ -4,6 +4,7 @@ create or replace function rewind._stream_names(p_stream_ids uuid[]) returns set
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
   select s.stream_id, s.tenant_id, s.stream_key from rewind.streams s where s.stream_id = any (p_stream_ids);
 $function$;

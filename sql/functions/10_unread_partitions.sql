@@ -4,6 +4,7 @@ create or replace function rewind._unread_partitions(p_generation_id int) return
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
   select t.generation_id, t.wal_partition, t.next_offset, h.head_offset
   from rewind.perspective_generations g

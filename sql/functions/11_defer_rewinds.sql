@@ -7,6 +7,7 @@ create or replace function rewind._defer_rewinds(p_generation_ids int[], p_strea
   set enable_hashjoin = off
   set enable_mergejoin = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
   update rewind.perspective_cursors c
   set retry_at = least(

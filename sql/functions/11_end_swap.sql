@@ -6,6 +6,7 @@ create or replace function rewind._end_swap(p_rebuild rewind.perspective_rebuild
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 declare
   v_active int;

@@ -24,6 +24,7 @@ create or replace function rewind.read_feed(
   set enable_hashjoin = off
   set enable_mergejoin = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 declare
   v_tree constant rewind.trees := rewind._find_tree(p_tree);

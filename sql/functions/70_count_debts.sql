@@ -6,6 +6,7 @@ create or replace function rewind._count_debts(p_perspectives text[], p_go_persp
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
   select
     count(*) filter (where c.status & 4 = 0 or c.retry_at <= n.now) + (

@@ -11,6 +11,7 @@ create or replace function rewind._find_work(p_perspectives text[], p_go_perspec
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
 declare
   v_generations constant int[] := rewind._worker_generations(p_perspectives, p_go_perspectives);

@@ -6,6 +6,7 @@ create or replace function rewind._scan_flagged(p_perspectives text[], p_go_pers
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $function$
   select
     count(s.stream_id),
