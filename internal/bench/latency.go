@@ -172,7 +172,7 @@ func (e *env) observe(ctx context.Context, p perspective, w *lensWatch, produce 
 	if err != nil {
 		return err
 	}
-	w.from = time.Now().Add(e.scale.span)
+	w.from = time.Now().Add(2 * e.scale.span)
 	group, groupCtx := errgroup.WithContext(ctx)
 	ended := make(chan struct{})
 	group.Go(func() error { return w.run(groupCtx, e, ended) })
