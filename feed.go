@@ -29,7 +29,7 @@ const (
 
 // Subscribe yields the records of a tree's feed from a cursor up to the log's end as it is at the call, ordered by clock and partition, and
 // then ends. Each record knows its place and, with [Record.Cursor], the cursor that resumes right after it. A slow reader costs nothing but
-// its own time: 16,384 records or some 8 MB are read ahead at most, and nothing is held in the database between two reads.
+// its own time: about 16,384 records or 8 MB are read ahead, and nothing is held in the database between two reads.
 //
 // Only what was authored here is yielded, unless an option says otherwise, and never clean-up records. A cursor that can't be gone on from is
 // an error that matches [ErrCursorTrimmed], [ErrCursorAhead], [ErrCursorOfOtherHistory] or [ErrUnknownGeneration]; on a standby that has not

@@ -2,6 +2,7 @@
 // directory. Run it at the repository's root:
 //
 //	rewindworker bench --scale medium --json > docs/performance/usual.json
+//	rewindworker bench --scale medium --only … --json > docs/performance/again.json (of what is taken out of usual.json)
 //	rewindworker bench --scale medium --only hot_stream,disk --json > docs/performance/disk.json
 //	rewindworker bench --only growth --json > docs/performance/growth.json
 //	go run ./docs/performance
@@ -55,6 +56,9 @@ func generate(root string) (map[string]string, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		for _, r := range report.Results {
+			if _, twice := results[r.Name]; twice {
+				return nil, fmt.Errorf("%s: %s is in another report, too", path, r.Name)
+			}
 			results[r.Name] = r
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,6 +22,26 @@ func TestGenerated(t *testing.T) {
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Errorf("%s is not what go run ./docs/performance makes of the reports (%v):\n%s", path, err, diff)
 		}
+	}
+}
+
+// A result is of one run: not the last of several reports.
+func TestResultInTwoReports(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	report, err := os.ReadFile("usual.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"one.json", "two.json"} {
+		if err := os.WriteFile(filepath.Join(root, folder, name), report, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := generate(root); err == nil || !strings.Contains(err.Error(), "in another report") {
+		t.Errorf("two reports of the same: %v", err)
 	}
 }
 
