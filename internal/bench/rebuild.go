@@ -23,6 +23,11 @@ func rebuild(ctx context.Context, e *env) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A generation that is behind would be read by the worker that rebuilds, too.
+	e.doing("folding")
+	if _, err := e.applyAll(ctx, p); err != nil {
+		return nil, err
+	}
 	var results []Result
 	for _, r := range []struct {
 		name    string
