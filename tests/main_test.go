@@ -10,9 +10,11 @@ import (
 )
 
 func init() {
-	// A check works on a database of its own; the command line may ask for more of them.
-	if err := flag.Set("rapid.checks", "20"); err != nil {
-		panic(err)
+	// A check works on a database of its own, so fewer checks than usual, of more steps; the command line may ask for more.
+	for name, value := range map[string]string{"rapid.checks": "20", "rapid.steps": "60"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
 	}
 }
 
