@@ -65,6 +65,11 @@ func TestAppendBatch(t *testing.T) {
 			}
 		}
 		wantDense(t, pool)
+		apart := queryOne[int](t, pool, `
+			select count(*) from (select wal_partition <> lag(wal_partition) over (order by ctid) as changes from rewind.wal where kind = 6) w where changes`)
+		if apart != 4 {
+			t.Errorf("the partition of neighbours differs %d times, want 4: 5 partitions, each in one piece", apart)
+		}
 
 		// Again, with every id: nothing is new. With some more: only these.
 		was := make([]place, n)

@@ -32,11 +32,14 @@ declare
   v_offsets bigint[];
   v_hlcs bigint[];
   v_cluster_id uuid;
+  v_order int[];
+  v_places int[];
 begin
   select
     array_agg((select w.stream_version from rewind.wal w where w.stream_id = s.stream_id order by w.stream_version desc limit 1) order by s.n),
+    -- Ids newer than a stream's newest need no looking up, which pays for several of them.
     array_agg(
-      case when v_to_make then
+      case when v_to_make or cardinality(p_stream_of) > 3 * cardinality(p_stream_ids) then
         (select w.event_id from rewind.wal w where w.stream_id = s.stream_id order by w.event_id desc limit 1)
       end order by s.n)
   into v_versions, v_newest
@@ -51,7 +54,7 @@ begin
       v_is_held := rewind._guard_events(p_tree, p_tenant_id, p_streams, p_stream_ids, p_stream_of,
         v_event_ids, p_types, p_payloads, p_metadata, p_complaints);
     end if;
-    v_is_new := rewind._find_new(p_stream_ids, p_stream_of, v_event_ids, p_types, p_payloads, v_is_held);
+    v_is_new := rewind._find_new(p_stream_ids, p_stream_of, v_newest, v_event_ids, p_types, p_payloads, v_is_held);
   end if;
   if p_expected_version <> coalesce(v_versions[1], 0) and true = any (v_is_new) then
     perform rewind._refuse_version(p_streams[1], p_expected_version, v_is_new, v_versions[1]);
@@ -88,13 +91,24 @@ begin
     where s.stream_version is null;
   end if;
 
+  -- Partition by partition, so that what is read together lies together.
+  select array_agg(o.n), array_agg(o.place_in_stream) into v_order, v_places
+  from (
+    select u.n::int as n, count(*) over (partition by u.s order by u.n)::int as place_in_stream
+    from unnest(p_stream_of) with ordinality u(s, n)
+    order by p_partitions[u.s], u.n
+  ) o;
   select
     array_agg(p.wal_partition),
-    array_agg(coalesce(h.wal_offset, -1)),
-    array_agg(greatest(h.hlc, t.base_hlc, rewind._hlc(v_now) - 1)),
+    array_agg(coalesce(h.wal_offset, -1) - p.before),
+    array_agg(greatest(h.hlc, t.base_hlc, rewind._hlc(v_now) - 1) - p.before),
     (select s.cluster_id from rewind.settings s where s.singleton)
   into v_locked, v_offsets, v_hlcs, v_cluster_id
-  from (select distinct u.wal_partition from unnest(p_partitions) u(wal_partition)) p
+  from (
+    select p_partitions[u.s] as wal_partition, (sum(count(*)) over (order by p_partitions[u.s]))::bigint - count(*) as before
+    from unnest(p_stream_of) u(s)
+    group by p_partitions[u.s]
+  ) p
   join rewind.tree_partitions t on t.tree_id = p_tree.tree_id and t.wal_partition = p.wal_partition
   left join lateral (
     select w.wal_offset, w.hlc from rewind.wal w
@@ -102,29 +116,34 @@ begin
     order by w.wal_offset desc limit 1
   ) h on true;
 
-  -- Sorted narrow: what is wide in an event is fetched by its number.
   return query
-  insert into rewind.wal as w (
-    tree_id, wal_partition, wal_offset, hlc, stream_id, stream_version, event_id, event_type, payload, metadata, origin_cluster, appended_at)
-  select
-    p_tree.tree_id,
-    p_partitions[e.s],
-    v_offsets[e.p] + count(*) over (partition by e.p order by e.n),
-    v_hlcs[e.p] + count(*) over (partition by e.p order by e.n),
-    p_stream_ids[e.s],
-    coalesce(v_versions[e.s], 0) + count(*) over (partition by e.s order by e.n),
-    e.event_id,
-    p_types[e.n],
-    p_payloads[e.n],
-    p_metadata[e.n],
-    v_cluster_id,
-    v_now
-  from (
-    select u.s, array_position(v_locked, p_partitions[u.s]) as p, u.event_id, u.n::int as n
-    from unnest(p_stream_of, v_event_ids) with ordinality u(s, event_id, n)
-  ) e
-  order by e.n
-  returning w.event_id, w.wal_partition, w.wal_offset, w.stream_version, w.hlc, true;
+  with stored as (
+    insert into rewind.wal as w (
+      tree_id, wal_partition, wal_offset, hlc, stream_id, stream_version, event_id, event_type, payload, metadata, origin_cluster, appended_at)
+    select
+      p_tree.tree_id,
+      p_partitions[e.s],
+      v_offsets[e.p] + e.place,
+      v_hlcs[e.p] + e.place,
+      p_stream_ids[e.s],
+      coalesce(v_versions[e.s], 0) + e.place_in_stream,
+      v_event_ids[e.n],
+      p_types[e.n],
+      p_payloads[e.n],
+      p_metadata[e.n],
+      v_cluster_id,
+      v_now
+    from (
+      select u.n, u.place_in_stream, u.place, p_stream_of[u.n] as s, array_position(v_locked, p_partitions[p_stream_of[u.n]]) as p
+      from unnest(v_order, v_places) with ordinality u(n, place_in_stream, place)
+      offset 0  -- the partition is looked up once
+    ) e
+    order by e.place
+    returning w.event_id, w.wal_partition, w.wal_offset, w.stream_version, w.hlc
+  )
+  select r.event_id, r.wal_partition, r.wal_offset, r.stream_version, r.hlc, true
+  from (select t.*, row_number() over () as place from stored t) r
+  order by v_order[r.place];
 end
 $function$;
 

@@ -1,8 +1,9 @@
--- Which events of a call are for the log and not yet there; of several with one id, the first. Arrays as in _append_locked; p_is_held:
--- those in quarantine, null: none. Errors: RW002.
+-- Which events of a call are for the log and not yet there; of several with one id, the first. Arrays as in _append_locked; p_newest: the
+-- streams' newest event ids, beyond which nothing is looked up, null: unknown; p_is_held: those in quarantine, null: none. Errors: RW002.
 create or replace function rewind._find_new(
   p_stream_ids uuid[],
   p_stream_of int[],
+  p_newest uuid[],
   p_event_ids uuid[],
   p_types text[],
   p_payloads jsonb[],
@@ -20,7 +21,7 @@ begin
     select u.n,
       row_number() over (partition by u.s, u.event_id order by u.n) = 1 and w.event_id is null and p_is_held[u.n] is not true as is_new
     from unnest(p_stream_of, p_event_ids) with ordinality u(s, event_id, n)
-    left join lateral rewind._stored_event(p_stream_ids[u.s], u.event_id) w on true
+    left join lateral rewind._stored_event(p_stream_ids[u.s], case when (u.event_id > p_newest[u.s]) is not true then u.event_id end) w on true
   ) e;
   if true = all (v_is_new) then
     return v_is_new;
@@ -46,5 +47,5 @@ begin
 end
 $function$;
 
-comment on function rewind._find_new(uuid[], int[], uuid[], text[], jsonb[], boolean[]) is
+comment on function rewind._find_new(uuid[], int[], uuid[], uuid[], text[], jsonb[], boolean[]) is
   'Which events of a call are new to the log; raises RW002 for ids used again with other content.';
