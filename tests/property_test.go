@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
+
+	"github.com/rewindpg/rewind/internal/testdb"
 )
 
 // repair is a repair without a worker that is under way: its state lies in a table, so that steps of several interleave.
@@ -27,13 +29,24 @@ create function app.step_repair(p_nth int) returns void language sql as $$
 	delete from app.repairs where (state).phase in ('done', 'failed', 'lost');
 $$`
 
+// checked is a test that fails as one of rapid's checks, so that rapid looks for the least steps that fail it.
+type checked struct {
+	testing.TB
+	check *rapid.T
+}
+
+func (c checked) Error(args ...any)                 { c.check.Error(args...) }
+func (c checked) Errorf(format string, args ...any) { c.check.Errorf(format, args...) }
+func (c checked) Fatal(args ...any)                 { c.check.Fatal(args...) }
+func (c checked) Fatalf(format string, args ...any) { c.check.Fatalf(format, args...) }
+
 // Random events in random order, batches of random size, repairs whose steps interleave with them, requests, resets and moves of the tree:
 // after every step each model is the fold of its cursor's prefix, in Go.
 func TestPropertyEveryStepIsSound(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		inline := rapid.SampledFrom([]int{0, 3, 256}).Draw(rt, "inline")
-		w := newWorld(t, worldOptions{partitions: 2, options: map[string]any{
+		w := newWorldIn(checked{t, rt}, testdb.New(t), worldOptions{partitions: 2, options: map[string]any{
 			"inline_rewind_events": inline, "snapshot_every_n_events": rapid.IntRange(1, 8).Draw(rt, "every"),
 			"rewind_snapshot_interval_events": rapid.IntRange(1, 4).Draw(rt, "spacing"),
 			"max_snapshots_per_stream":        rapid.IntRange(1, 5).Draw(rt, "cap"),
@@ -64,7 +77,7 @@ func TestPropertyEveryStepIsSound(t *testing.T) {
 			"step repair":  func(rt *rapid.T) { w.exec(`select app.step_repair($1)`, rapid.IntRange(0, 2).Draw(rt, "nth")) },
 			"repair": func(*rapid.T) {
 				w.exec(`select app.begin_repair()`)
-				for queryOne[bool](t, w.pool, `select exists (select from app.repairs)`) {
+				for queryOne[bool](w.t, w.pool, `select exists (select from app.repairs)`) {
 					w.exec(`select app.step_repair(0)`)
 				}
 			},
@@ -74,12 +87,7 @@ func TestPropertyEveryStepIsSound(t *testing.T) {
 			"reset": func(rt *rapid.T) {
 				w.execIfThere(`select from rewind.reset_perspective_cursor('p', $1)`, stream.Draw(rt, "key"))
 			},
-			"": func(rt *rapid.T) {
-				w.checkSound()
-				if t.Failed() {
-					rt.FailNow()
-				}
-			},
+			"": func(*rapid.T) { w.checkSound() },
 		})
 		w.exec(`update rewind.perspective_stream_locks set expires_at = '-infinity'`)
 		w.catchUp()
