@@ -46,8 +46,9 @@ func newLoaded(t testing.TB, events, streams int, options map[string]any) *world
 	w := newWorld(t, worldOptions{partitions: 4})
 	w.exec(`select rewind.drop_perspective('p')`)
 	w.exec(loadSQL)
-	if events > 0 {
-		w.exec(`select app.load(1, $1, $2)`, events, streams)
+	const chunk = 20_000
+	for from := 1; from <= events; from += chunk {
+		w.exec(`select app.load($1, $2, $3)`, from, min(from+chunk-1, events), streams)
 	}
 	w.exec(`select from rewind.create_perspective('m', 't', 'app.marked_1(jsonb, rewind.event)', p_options => $1)`, options)
 	w.exec(`call rewind.catch_up('m')`)
@@ -162,10 +163,13 @@ func (w *world) poll(ctx context.Context, repeatable bool) (polls int, err error
 }
 
 // Readers of the lens see one whole generation at any moment, before, in and after a rebuild under appends of which one in ten is late, and a
-// rollback; models of both generations are the folds of the log afterwards.
+// rollback; models of both generations are the folds of the log afterwards. With REWIND_TEST_FULL_SIZE: of a million events.
 func TestRebuildUnderLoad(t *testing.T) {
 	t.Parallel()
-	const events, streams = 20_000, 1_000
+	events, streams := 20_000, 1_000
+	if fullSize {
+		events, streams = 1_000_000, 10_000
+	}
 	for name, options := range map[string]map[string]any{
 		"inline":  {"debounce_window": "50ms", "max_debounce_window": "200ms", "rewind_share": 1},
 		"rewinds": {"inline_rewind_events": 0, "debounce_window": "50ms", "max_debounce_window": "200ms", "rewind_share": 1},
@@ -177,7 +181,7 @@ func TestRebuildUnderLoad(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var beside sync.WaitGroup
 			var appended atomic.Int64
-			appended.Store(events)
+			appended.Store(int64(events))
 			beside.Go(func() {
 				for ctx.Err() == nil {
 					to := appended.Load() + 50

@@ -1,16 +1,27 @@
 package tests
 
 import (
+	"os"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// fullSize is for tests that take minutes at the size that their promise names.
+var fullSize = os.Getenv("REWIND_TEST_FULL_SIZE") != ""
+
+func patience() time.Duration {
+	if fullSize {
+		return 15 * time.Minute
+	}
+	return 30 * time.Second
+}
+
 // eventually waits for a condition.
 func eventually(t testing.TB, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !condition(); {
+	for deadline := time.Now().Add(patience()); !condition(); {
 		if time.Now().After(deadline) {
 			t.Fatal("it did not come true")
 		}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/rewindpg/rewind/worker"
 )
@@ -98,7 +97,7 @@ func newWorker(t testing.TB, w *world, config worker.Config) *worker.Worker {
 // runUntilIdle runs a worker of its own until it is idle.
 func runUntilIdle(t testing.TB, w *world, config worker.Config) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience())
 	defer cancel()
 	if err := newWorker(t, w, config).RunUntilIdle(ctx); err != nil {
 		t.Fatal("run until idle:", err)
