@@ -2,6 +2,7 @@ package tests
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,6 +141,17 @@ func TestAppendBatch(t *testing.T) {
 			t.Error(diff)
 		}
 		wantCode(t, pool, "RW005", `select rewind.append_batch('nowhere', null, null, null, null)`)
+		good := []string{`'{a,b}'`, `'{null,null}'`, `'{x,y}'`, `'{1,2}'`, `'{1,2}'`}
+		for i, oddities := range [][]string{
+			{`'[0:1]={a,b}'`, `'{{a,b}}'`}, {`'[0:1]={null,null}'`, `'{{null,null}}'`}, {`'[0:1]={x,y}'`, `'{{x,y}}'`},
+			{`'[0:1]={1,2}'`, `'{{1,2}}'`}, {`'[2:3]={1,2}'`, `'{{1,2}}'`},
+		} {
+			for _, odd := range oddities {
+				arrays := slices.Clone(good)
+				arrays[i] = odd
+				wantCode(t, pool, "22023", `select rewind.append_batch('t', `+strings.Join(arrays, ", ")+`)`)
+			}
+		}
 		if n := queryOne[int64](t, pool, `select count(*) from rewind.wal`) + queryOne[int64](t, pool, `select count(*) from rewind.streams`); n != 0 {
 			t.Errorf("%d rows were stored", n)
 		}

@@ -297,6 +297,49 @@ func TestAppendsThatWaitForMove(t *testing.T) {
 	}
 }
 
+// Appends that wait while their tree gives its log to another one and is made anew, all in one transaction, go to the new one, or say that
+// they are to be tried again.
+func TestAppendsThatWaitForAnotherTree(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ sql, code string }{
+		"one":   {`select from rewind.append_events('t', 's', '[{"type": "x"}]')`, ""},
+		"two":   {`select from rewind.append_events('t', 's', '[{"type": "x"}, {"type": "y"}]')`, "40001"},
+		"batch": {`select from rewind.append_batch('t', '{s,r}', '{null,null}', '{x,y}', '{1,2}')`, "40001"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := newLog(t, 2)
+			mustExec(t, pool, `select from rewind.create_tree('mover')`)
+			mover := begin(t, pool, pgx.TxOptions{})
+			for _, sql := range []string{`select from rewind.repoint_tree('mover', 't')`, `select from rewind.create_tree('t', 2)`} {
+				if _, err := mover.Exec(t.Context(), sql); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tx := begin(t, pool, pgx.TxOptions{})
+			done := make(chan error, 1)
+			go func() {
+				_, err := tx.Exec(context.Background(), c.sql)
+				done <- err
+			}()
+			waitUntilBlocked(t, pool, tx.Conn().PgConn().PID())
+			commit(t, mover)
+			err := <-done
+			var pgErr *pgconn.PgError
+			if c.code == "" && err != nil || c.code != "" && (!errors.As(err, &pgErr) || pgErr.Code != c.code) {
+				t.Fatalf("%v, want %q", err, c.code)
+			}
+			if err == nil {
+				commit(t, tx)
+				tree := queryOne[string](t, pool, `select tree_name from rewind.wal join rewind.trees using (tree_id) where kind = 6`)
+				if tree != "t" {
+					t.Errorf("the event is in tree %q", tree)
+				}
+			}
+		})
+	}
+}
+
 // A transaction whose snapshot is older than the move does not see it: its appends must not go to partitions that have ended.
 func TestAppendsWithSnapshotOfBeforeMove(t *testing.T) {
 	t.Parallel()

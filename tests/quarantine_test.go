@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -175,6 +176,38 @@ func TestQuarantine(t *testing.T) {
 		}
 		if n := queryOne[int64](t, w.pool, `select count(*) from rewind.streams`); n > 0 {
 			t.Errorf("%d streams", n)
+		}
+	})
+
+	t.Run("keeps all that a new stream has", func(t *testing.T) {
+		t.Parallel()
+		later := map[string]string{
+			"one":      `select from rewind.append_events('t', 's', '[{"type": "y"}]')`,
+			"several":  `select from rewind.append_events('t', 's', '[{"type": "y"}, {"type": "z"}]')`,
+			"batch":    `select from rewind.append_batch('t', '{s,other}', '{null,null}', '{y,y}', '{1,1}')`,
+			"released": `select from rewind.release_quarantined_event(1)`,
+		}
+		for name, sql := range later {
+			for _, isolation := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead} {
+				w := newGuarded(t, "quarantine")
+				send(t, w.pool, appendBatchSQL, []string{"other", "s"}, []*uuid.UUID{nil, new(at(day))}, []string{"x", "x"}, []string{"1", "2"})
+				if got := texts(t, w.pool, `select stream_key from rewind.streams`); !slices.Equal(got, []string{"other"}) {
+					t.Errorf("streams %v, want the one that has an event", got)
+				}
+				// An earlier version left the stream without its event.
+				for range 2 {
+					tx := begin(t, w.pool, pgx.TxOptions{IsoLevel: isolation})
+					if _, err := tx.Exec(t.Context(), sql); err != nil {
+						t.Errorf("%s, %s: %v", name, isolation, err)
+					}
+					if err := tx.Rollback(t.Context()); err != nil {
+						t.Error(err)
+					}
+					w.exec(`
+						insert into rewind.streams select rewind.stream_id('t', 's'), tree_id, 0, '', 's' from rewind.trees where tree_name = 't'
+						on conflict do nothing`)
+				}
+			}
 		}
 	})
 

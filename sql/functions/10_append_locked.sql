@@ -87,8 +87,10 @@ begin
   if array_position(v_versions, null) is not null then
     insert into rewind.streams (stream_id, tree_id, wal_partition, tenant_id, stream_key, created_at)
     select s.stream_id, p_tree.tree_id, s.wal_partition, p_tenant_id, s.stream_key, v_now
-    from unnest(p_stream_ids, p_partitions, p_streams, v_versions) s(stream_id, wal_partition, stream_key, stream_version)
-    where s.stream_version is null;
+    from unnest(p_stream_ids, p_partitions, p_streams, v_versions) with ordinality s(stream_id, wal_partition, stream_key, stream_version, n)
+    -- All that a stream has may be in quarantine.
+    where s.stream_version is null and s.n in (select u.s from unnest(p_stream_of) u(s))
+    on conflict (stream_id) do nothing;  -- left without records by an earlier version
   end if;
 
   -- Partition by partition, so that what is read together lies together.

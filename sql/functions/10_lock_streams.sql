@@ -1,8 +1,8 @@
 -- Locks the partitions of streams in ascending order; gives their ids and partitions, both in the order of p_streams. A partition that
 -- has ended when its lock is got, since the tree moved meanwhile, is left for the one that the stream has now. An older snapshot can't see
 -- that: a row lock on the partition tells it.
--- Errors: RW005 (the tree is gone); 40001 (a partition would have to be taken out of order and is in use, or the tree moved after the
--- transaction's snapshot).
+-- Errors: RW005 (the tree is gone); 40001 (a partition would have to be taken out of order and is in use, the tree moved after the
+-- transaction's snapshot, or another tree has its name now).
 create or replace function rewind._lock_streams(
   p_tree rewind.trees,
   p_tenant_id text,
@@ -51,6 +51,11 @@ begin
     end if;
     exit when v_open = cardinality(v_ascending);
     v_tree := rewind._find_tree(v_tree.tree_name);
+    if v_tree.tree_id <> p_tree.tree_id then
+      raise exception 'could not serialize access: tree "%" is another one now', v_tree.tree_name using
+        errcode = '40001',
+        hint = 'retry the transaction';
+    end if;
   end loop;
 end
 $function$;

@@ -38,6 +38,13 @@ begin
   if cardinality(p_streams) = 0 then
     return;
   end if;
+  if (1, 1) <> any (array[
+    (array_ndims(p_streams), array_lower(p_streams, 1)), (array_ndims(p_event_ids), array_lower(p_event_ids, 1)),
+    (array_ndims(p_types), array_lower(p_types, 1)), (array_ndims(p_payloads), array_lower(p_payloads, 1)),
+    (coalesce(array_ndims(p_metadata), 1), coalesce(array_lower(p_metadata, 1), 1))
+  ]) then
+    raise exception 'arrays must have one dimension, with subscripts from 1' using errcode = '22023';
+  end if;
 
   select
     array_agg(distinct e.stream_key order by e.stream_key),

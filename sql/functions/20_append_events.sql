@@ -138,7 +138,8 @@ begin
 
   if v_place.stream_version = 1 then
     insert into rewind.streams (stream_id, tree_id, wal_partition, tenant_id, stream_key, created_at)
-    values (v_stream_id, v_tree.tree_id, v_partition, v_tenant_id, p_stream, v_now);
+    values (v_stream_id, v_tree.tree_id, v_partition, v_tenant_id, p_stream, v_now)
+    on conflict (stream_id) do nothing;  -- left without records by an earlier version
   end if;
   return next v_place;
 end
