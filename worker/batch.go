@@ -207,8 +207,14 @@ func (r *runner) checkModels(ctx context.Context, result folded, rows []db.Rewin
 func isDataError(err error) bool { return strings.HasPrefix(sqlState(err), "22") }
 
 func (r *runner) logFailedFold(item db.RewindWork, event db.RewindBatchEvent, failed *foldError) {
-	r.perspectiveLog.Error("fold failed, will be tried again", streamAttrs(item.PerspectiveName, *event.StreamID, *event.StreamKey),
-		slog.String("event_id", failed.eventID.String()), slog.String("error", failed.message), slog.String("stack", failed.stack))
+	attrs := []any{
+		streamAttrs(item.PerspectiveName, *event.StreamID, *event.StreamKey), slog.String("event_id", failed.eventID.String()),
+		slog.String("error", failed.message),
+	}
+	if failed.stack != "" {
+		attrs = append(attrs, slog.String("stack", failed.stack))
+	}
+	r.perspectiveLog.Error("fold failed, will be tried again", attrs...)
 }
 
 // addFold adds what came of a stream's events to what will be saved.

@@ -357,6 +357,7 @@ func TestPerspective(t *testing.T) {
 	runCommand(t, exitDone, "perspective", "retry", "tally", "a", database)
 	poison := rowsOf(t, pool, `select event_id::text from rewind.wal where event_type = 'poison'`)[0]
 	runCommand(t, exitUsage, "perspective", "skip", "tally", "a", poison, database)
+	runCommand(t, exitUsage, "perspective", "skip", "tally", "a", "nope", "--reason=poisoned", database)
 	runCommand(t, exitDone, "perspective", "skip", "tally", "a", poison, "--reason=poisoned", database)
 	exec(t, pool, `call rewind.catch_up('tally')`)
 	if s := state(cursorOfA); s != `2 {"n": 2}` {
@@ -453,6 +454,54 @@ func TestDoctor(t *testing.T) {
 	if f.Check != "schema" || f.Problem {
 		t.Errorf("%+v", f)
 	}
+}
+
+// A generation that failed, or that nobody is there to verify, is shown nowhere else than in status.
+func TestDoctorOfRebuilds(t *testing.T) {
+	t.Parallel()
+	database, pool := newCounted(t)
+	look := func(wantCode int, want ...string) {
+		t.Helper()
+		output := runCommand(t, wantCode, "doctor", database)
+		for _, w := range want {
+			if !strings.Contains(output, w) {
+				t.Errorf("lacks %q: %s", w, output)
+			}
+		}
+	}
+	exec(t, pool, `
+		create function app.tally_2(model jsonb, event rewind.event) returns jsonb language plpgsql immutable
+		as $$ begin
+		  if event.stream_key = 'a' then raise 'not this one'; end if;
+		  return '{}';
+		end $$`)
+	exec(t, pool, `select rewind.create_perspective('tally', 't', 'app.tally_2(jsonb, rewind.event)', p_version => 2)`)
+	runCommand(t, exitFailed, "run", "--until-idle", database)
+	look(exitFailed, "LOOK  stream a of version 2 of perspective tally, which is not shown yet, failed: not this one\n",
+		"LOOK  the blue-green rebuild of perspective tally, of version 2, failed: ",
+		"; to try again: rewindworker perspective rebuild tally; to give it up: rewindworker perspective abort tally\n")
+	runCommand(t, exitDone, "perspective", "abort", "tally", database)
+	look(exitDone)
+
+	exec(t, pool, `select rewind.begin_perspective_rebuild('tally', p_options => '{"hold": true}')`)
+	runCommand(t, exitDone, "run", "--until-idle", database)
+	look(exitFailed, "LOOK  the blue-green rebuild of perspective tally is done and not verified; to verify and show it: "+
+		"rewindworker perspective rebuild tally --verify\n")
+	leader, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leader.Release()
+	const leads = `(1381433340, (select max(generation_id) from rewind.perspective_generations))`
+	if _, err := leader.Exec(t.Context(), `select pg_advisory_lock`+leads); err != nil {
+		t.Fatal(err)
+	}
+	look(exitDone)
+	if _, err := leader.Exec(t.Context(), `select pg_advisory_unlock`+leads); err != nil {
+		t.Fatal(err)
+	}
+	runCommand(t, exitDone, "perspective", "rebuild", "tally", "--verify", database)
+	look(exitDone)
 }
 
 // Behind a pooler that knows no prepared statements pgx must not ask for the types of parameters.

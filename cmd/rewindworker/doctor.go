@@ -121,6 +121,11 @@ func examine(ctx context.Context, pool *pgxpool.Pool) (findings []finding, err e
 		if f.TenantID != "" {
 			tenant = " " + shellWords("--tenant="+f.TenantID)
 		}
+		if f.IsBuilt {
+			add("failed_stream", true, "stream %s of version %d of perspective %s, which is not shown yet, failed: %s",
+				f.StreamKey, f.Version, f.PerspectiveName, f.Error)
+			continue
+		}
 		event, skip := "an unknown event", ""
 		if f.ErrorEventID != nil {
 			event = "event " + *f.ErrorEventID
@@ -128,6 +133,21 @@ func examine(ctx context.Context, pool *pgxpool.Pool) (findings []finding, err e
 		}
 		add("failed_stream", true, "stream %s of perspective %s failed (%s) at %s, %s: %s; to try it now: rewindworker perspective retry %s%s%s",
 			f.StreamKey, f.PerspectiveName, count(int64(f.Attempts), "attempt"), event, when, f.Error, stream, tenant, skip)
+	}
+
+	rebuilds, err := queryRows[unfinishedRebuild](ctx, pool, unfinishedRebuildsQuery)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rebuilds {
+		name := shellWords(r.PerspectiveName)
+		if r.Failed {
+			add("rebuild", true, "the %s rebuild of perspective %s, of version %d, failed: %s; to try again: rewindworker perspective rebuild %s; "+
+				"to give it up: rewindworker perspective abort %s", r.Mode, r.PerspectiveName, r.Version, r.Error, name, name)
+		} else {
+			add("rebuild", true, "the %s rebuild of perspective %s is done and not verified; to verify and show it: "+
+				"rewindworker perspective rebuild %s --verify", r.Mode, r.PerspectiveName, name)
+		}
 	}
 
 	held, err := queryRows[struct{ Count int64 }](ctx, pool, `select count(*) from rewind.quarantined_events where state = 'held'`)
@@ -157,6 +177,16 @@ type failedStream struct {
 	ErrorEventID    *string
 	RetryAt         *time.Time
 	Error           string
+	Version         int
+	IsBuilt         bool // part of a generation that is being built
+}
+
+type unfinishedRebuild struct {
+	PerspectiveName string
+	Mode            string
+	Version         int
+	Failed          bool
+	Error           string
 }
 
 // shellWords are words as a shell takes them.
@@ -173,7 +203,8 @@ func shellWords(words ...string) string {
 
 // Parked ones first: they are what a person has to see.
 const failedStreamsQuery = `
-select g.perspective_name, s.stream_key, s.tenant_id, c.attempts, c.error_event_id::text, c.retry_at, coalesce(c.error, '')
+select g.perspective_name, s.stream_key, s.tenant_id, c.attempts, c.error_event_id::text, c.retry_at, coalesce(c.error, ''), g.version,
+  g.state = 'building'
 from rewind.perspectives p
 join rewind.perspective_generations g on g.perspective_name = p.perspective_name and g.state in ('active', 'building')
 join rewind.perspective_cursors c on c.generation_id = g.generation_id
@@ -181,3 +212,17 @@ join rewind.streams s on s.stream_id = c.stream_id
 where c.status & 44 <> 0 and c.status & 4 <> 0
 order by c.retry_at is not null, g.perspective_name, s.stream_key
 limit $1`
+
+// Rebuilds whose generations are neither shown nor worked on: failed ones, and those that wait for whoever verifies them, who is gone.
+const unfinishedRebuildsQuery = `
+select r.perspective_name, r.mode, g.version, r.state = 'failed', coalesce(r.error, '')
+from (
+  select distinct on (l.perspective_name) l.* from rewind.perspective_rebuilds l order by l.perspective_name, l.rebuild_id desc
+) r
+join rewind.perspective_generations g on g.generation_id = r.generation_id
+where g.state = 'building' and (r.state = 'failed' or r.state = 'running' and r.held and r.waits_for = 'release' and not exists (
+  select from pg_locks k
+  where k.locktype = 'advisory' and k.classid = 1381433340 and k.objid = r.generation_id::oid
+    and k.database = (select d.oid from pg_database d where d.datname = current_database())
+))
+order by r.perspective_name`

@@ -74,6 +74,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 	if helped {
 		return exitDone
 	}
+	if errors.Is(context.Cause(ctx), syscall.EPIPE) {
+		return exitUnread
+	}
 	if err != nil {
 		fmt.Fprintf(stderr, "rewindworker: %v\nTry rewindworker --help.\n", err)
 		return exitUsage
@@ -88,6 +91,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 		return exitUnread
 	}
 	if err != nil {
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			err = errInterrupted
+		}
 		fmt.Fprintln(stderr, "rewindworker:", err)
 		var pgErr *pgconn.PgError
 		if errors.As(err, &pgErr) && pgErr.Hint != "" {
@@ -96,6 +102,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 	}
 	return exitCode(err)
 }
+
+var errInterrupted = errors.New("interrupted")
 
 // usageError is a wrong use of a command that its flags' types don't show.
 type usageError struct{ error }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 type perspectiveCmd struct {
@@ -214,14 +216,14 @@ func (c *perspectiveRetryCmd) Run(ctx context.Context, g *globals) error {
 
 type perspectiveSkipCmd struct {
 	streamArgs
-	Event  string `arg:"" help:"Event id."`
-	Reason string `required:"" placeholder:"TEXT" help:"Why, for the record."`
+	Event  uuid.UUID `arg:"" help:"Event id."`
+	Reason string    `required:"" placeholder:"TEXT" help:"Why, for the record."`
 }
 
 func (c *perspectiveSkipCmd) Run(ctx context.Context, g *globals) error {
 	return g.act(ctx, fmt.Sprintf("event %s is left out of stream %s of perspective %s", c.Event, c.Stream, c.Name),
 		`select rewind.skip_perspective_event(p_perspective => $1, p_stream => $2, p_event_id => $3::text::uuid, p_reason => $4, p_options => $5)`,
-		c.Name, c.Stream, c.Event, c.Reason, tenantOption(c.Tenant))
+		c.Name, c.Stream, c.Event.String(), c.Reason, tenantOption(c.Tenant))
 }
 
 // act runs a statement that does what is said.

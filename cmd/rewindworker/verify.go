@@ -16,7 +16,7 @@ type verifyCmd struct {
 	Perspective string `arg:"" optional:"" help:"Perspective to verify; all without it."`
 	Stream      string `placeholder:"KEY" help:"Verify only this stream."`
 	Tenant      string `placeholder:"ID" help:"Tenant of the stream."`
-	Sample      string `placeholder:"SHARE" help:"Verify only a random share of the streams, as 1%% or 0.01."`
+	Sample      string `placeholder:"SHARE" help:"Verify only a random share of the streams, as 1% or 0.01."`
 	From        string `placeholder:"STREAM-ID" help:"Go on from a stream, with which an interrupted verification ended."`
 	Repair      bool   `help:"Have the streams built anew in which something is wrong."`
 	Against     string `placeholder:"URL" help:"Compare the models with those of the perspective in another database instead."`
