@@ -72,7 +72,12 @@ func TestPropertyEveryStepIsSound(t *testing.T) {
 						rapid.IntRange(1, 12).Draw(rt, "limit"))
 				}
 			},
-			"move":         func(rt *rapid.T) { moveTree(t, w.pool, rapid.IntRange(1, 3).Draw(rt, "to")) },
+			"move": func(rt *rapid.T) {
+				// Rarely, so that a partition has many records of a stream.
+				if to := rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3}).Draw(rt, "to"); to > 0 {
+					moveTree(w.t, w.pool, to)
+				}
+			},
 			"begin repair": func(*rapid.T) { w.exec(`select app.begin_repair()`) },
 			"step repair":  func(rt *rapid.T) { w.exec(`select app.step_repair($1)`, rapid.IntRange(0, 2).Draw(rt, "nth")) },
 			"repair": func(*rapid.T) {

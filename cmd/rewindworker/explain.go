@@ -98,7 +98,7 @@ func (e explainedEvent) changes() string {
 	}
 	parts := make([]string, len(operations))
 	for i, o := range operations {
-		parts[i] = fmt.Sprintf("%s: %s → %s", cmp.Or(o.Path, "all of it"), orNothing(o.Old), orNothing(o.Value))
+		parts[i] = fmt.Sprintf("%s: %s → %s", cmp.Or(o.Path, "model"), orNothing(o.Old), orNothing(o.Value))
 		stands := slices.ContainsFunc(e.LastSet, func(path string) bool { return path == o.Path || strings.HasPrefix(path, o.Path+"/") })
 		if stands {
 			parts[i] += " *"
