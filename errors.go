@@ -74,9 +74,16 @@ type Error struct {
 	cause error
 }
 
-// Error says what was tried and why it was refused.
+// Error says what was tried and why it was refused, of several events by the first.
 func (e *Error) Error() string {
-	return fmt.Sprintf("rewind: %s: %s (SQLSTATE %s)", e.Doing, e.Message, e.Code)
+	text := fmt.Sprintf("rewind: %s: %s", e.Doing, e.Message)
+	if events := e.Events(); len(events) > 0 && events[0].Reason != "" {
+		text += fmt.Sprintf(": event %d, %s: %s", events[0].Index, events[0].Field, events[0].Reason)
+		if more := len(events) - 1; more > 0 {
+			text += fmt.Sprintf(", and %d more", more)
+		}
+	}
+	return text + fmt.Sprintf(" (SQLSTATE %s)", e.Code)
 }
 
 // Is reports whether target is the sentinel of the error's code.

@@ -221,6 +221,10 @@ func TestClientErrors(t *testing.T) {
 		}
 	}
 
+	_, err := rewind.AppendBatch(ctx, pool, "t", []rewind.StreamEvent{{Stream: "s", NewEvent: rewind.NewEvent{Type: "b"}}, {Stream: "s"}, {Stream: "s"}})
+	if want := `rewind: append a batch to tree "t": malformed event: event 1, type: missing, and 1 more (SQLSTATE RW017)`; err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
+	}
 	if _, err := rewind.AppendBatch(ctx, pool, "t", nil, rewind.ExpectedVersion(1)); err == nil {
 		t.Error("a batch takes an expected version")
 	}

@@ -29,7 +29,7 @@ func TestRebuildCommands(t *testing.T) {
 	}
 	command(2, "--streams go together", "perspective", "rebuild", "m", "--mode", "streams")
 	command(2, "--tenant needs --streams", "perspective", "rebuild", "m", "--tenant", "x")
-	command(2, "must be one of", "perspective", "rebuild", "m", "--mode", "sideways")
+	command(2, "--mode is blue-green, in-place or streams, not sideways", "perspective", "rebuild", "m", "--mode", "sideways")
 	command(1, `there is no perspective "nobody"`, "perspective", "rebuild", "nobody")
 	command(1, "no generation to go back to", "perspective", "rollback", "m")
 	command(1, "no rebuild", "perspective", "abort", "m")

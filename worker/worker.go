@@ -167,7 +167,7 @@ type FailedStreamsError struct {
 }
 
 func (e *FailedStreamsError) Error() string {
-	return fmt.Sprintf("%d streams failed, of which %d are parked", e.Failed+e.Parked, e.Parked)
+	return fmt.Sprintf("failed streams: %d, parked ones among them: %d", e.Failed+e.Parked, e.Parked)
 }
 
 func (w *Worker) start() error {

@@ -30,7 +30,7 @@ const (
 
 type perspectiveRebuildCmd struct {
 	Name    string   `arg:"" help:"Perspective."`
-	Mode    string   `enum:"blue-green,in-place,streams," default:"" placeholder:"MODE" help:"blue-green: beside the models that are shown, until it is whole (the default). in-place: instead of them. streams: only those named by --streams."`
+	Mode    string   `placeholder:"MODE" help:"blue-green: beside the models that are shown, until it is whole (the default). in-place: instead of them. streams: only those named by --streams."`
 	Streams []string `placeholder:"KEY,..." help:"Streams to rebuild."`
 	Tenant  string   `placeholder:"ID" help:"Tenant of the streams."`
 	Verify  bool     `help:"Verify the models against the log; of a blue-green rebuild before they are shown."`
@@ -45,6 +45,8 @@ stopped; run it again to go on watching. The models that a blue-green rebuild re
 
 func (c *perspectiveRebuildCmd) check() error {
 	switch {
+	case !slices.Contains([]string{"", worker.BlueGreen, worker.InPlace, worker.SelectedStreams}, c.Mode):
+		return fmt.Errorf("--mode is blue-green, in-place or streams, not %s", c.Mode)
 	case c.Mode == "":
 		c.Mode = worker.BlueGreen
 		if len(c.Streams) > 0 {
@@ -119,6 +121,7 @@ func (c *perspectiveRebuildCmd) verify(ctx context.Context, g *globals, pool *pg
 	if generationID != nil {
 		options["generation_id"] = *generationID
 	}
+	g.note("verifying what was built of perspective %s", c.Name)
 	problems, err := queryRows[verifyProblem](ctx, pool, `
 		select perspective_name, stream_key, problem, expected, actual, applied_version
 		from rewind.verify_perspective(p_perspective => $1, p_options => $2)`, c.Name, jsonText(options))
@@ -129,9 +132,7 @@ func (c *perspectiveRebuildCmd) verify(ctx context.Context, g *globals, pool *pg
 		g.note("perspective %s is verified", c.Name)
 		return nil
 	}
-	for _, p := range problems[:min(len(problems), 20)] {
-		g.note("%s", jsonText(p))
-	}
+	showProblems(g.stderr, problems[:min(len(problems), verifyShown)])
 	return fmt.Errorf("verification found %s", count(int64(len(problems)), "problem"))
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
@@ -271,8 +272,19 @@ func (r *verifyReport) end() error {
 	if _, err := fmt.Fprintf(r.g.stdout, "%s: %s (%s)%s\n", r.target.Name, result, what, failed); err != nil || r.found == 0 {
 		return err
 	}
-	t := newTable(r.g.stdout, "stream", "problem", "expected", "actual", "applied version")
-	for _, p := range r.shown {
+	showProblems(r.g.stdout, r.shown)
+	if more := r.found - int64(len(r.shown)); more > 0 {
+		fmt.Fprintf(r.g.stdout, "and %d more, which --json lists\n", more)
+	}
+	if r.repaired > 0 {
+		fmt.Fprintln(r.g.stdout, "done: what was wrong with streams is flagged or taken away; workers build them anew, after the debounce")
+	}
+	return nil
+}
+
+func showProblems(w io.Writer, problems []verifyProblem) {
+	t := newTable(w, "stream", "problem", "expected", "actual", "applied version")
+	for _, p := range problems {
 		var stream string
 		if p.StreamKey != nil {
 			stream = *p.StreamKey
@@ -284,11 +296,4 @@ func (r *verifyReport) end() error {
 		t.AppendRow([]any{stream, p.Problem, shorten(string(p.Expected), 60), shorten(string(p.Actual), 60), version})
 	}
 	t.Render()
-	if more := r.found - int64(len(r.shown)); more > 0 {
-		fmt.Fprintf(r.g.stdout, "and %d more, which --json lists\n", more)
-	}
-	if r.repaired > 0 {
-		fmt.Fprintln(r.g.stdout, "done: what was wrong with streams is flagged or taken away; workers build them anew")
-	}
-	return nil
 }
