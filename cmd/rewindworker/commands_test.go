@@ -477,7 +477,8 @@ func TestDoctorOfRebuilds(t *testing.T) {
 		end $$`)
 	exec(t, pool, `select rewind.create_perspective('tally', 't', 'app.tally_2(jsonb, rewind.event)', p_version => 2)`)
 	runCommand(t, exitFailed, "run", "--until-idle", database)
-	look(exitFailed, "LOOK  stream a of version 2 of perspective tally, which is not shown yet, failed: not this one\n",
+	look(exitFailed, "perspective tally, generation 2, which is not shown: 0 records unread",
+		"LOOK  stream a of version 2 of perspective tally, which is not shown yet, failed: not this one\n",
 		"LOOK  the blue-green rebuild of perspective tally, of version 2, failed: ",
 		"; to try again: rewindworker perspective rebuild tally; to give it up: rewindworker perspective abort tally\n")
 	runCommand(t, exitDone, "perspective", "abort", "tally", database)

@@ -91,8 +91,12 @@ func examine(ctx context.Context, pool *pgxpool.Pool) (findings []finding, err e
 		if p.InGo {
 			known = inGo[p.PerspectiveName]
 		}
-		text := fmt.Sprintf("perspective %s: %s unread, %s with a repair to come, %d failed",
-			p.PerspectiveName, count(p.LagRecords, "record"), count(p.Flagged+p.CatchingUp, "stream"), p.Failed)
+		name := "perspective " + p.PerspectiveName
+		if p.State == "building" || p.State == "retired" {
+			name += fmt.Sprintf(", generation %d, which is not shown", p.GenerationID)
+		}
+		text := fmt.Sprintf("%s: %s unread, %s with a repair to come, %d failed",
+			name, count(p.LagRecords, "record"), count(p.Flagged+p.CatchingUp, "stream"), p.Failed)
 		switch {
 		case p.State == "paused":
 			add("perspective", false, "%s; it is paused", text)
