@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rewindpg/rewind/internal/testdb"
 	"github.com/rewindpg/rewind/worker"
@@ -480,6 +482,119 @@ func TestFalseOrderInsensitive(t *testing.T) {
 	if n := queryOne[int](t, w.pool, `select count(*) from rewind.wal where event_type = 'PerspectiveOrderMatters'`); n != 1 {
 		t.Errorf("%d system events say so", n)
 	}
+}
+
+// seedFor gives a seed after which the first random number is below a twentieth, so that a claim is checked, or is not.
+func seedFor(t *testing.T, w *world, checks bool) float64 {
+	t.Helper()
+	for seed := -1.0; seed < 1; seed += 0.001 {
+		// An OFFSET keeps the two in order.
+		if queryOne[bool](t, w.pool, `select random() < 0.05 from (select setseed($1) offset 0) s`, seed) == checks {
+			return seed
+		}
+	}
+	t.Fatal("no seed")
+	return 0
+}
+
+// A claim that is found false in one generation, or beside a batch that still relies on it, is taken back everywhere.
+func TestFalseOrderInsensitiveElsewhere(t *testing.T) {
+	t.Parallel()
+	late := func(t *testing.T, partitions int) (w *world, checks, doesNot float64) {
+		t.Helper()
+		w = newWorld(t, worldOptions{partitions: partitions, options: map[string]any{"order_insensitive": true}})
+		return w, seedFor(t, w, true), seedFor(t, w, false)
+	}
+	batch := func(t *testing.T, db interface {
+		Exec(context.Context, string, ...any) (pgconn.CommandTag, error)
+	}, seed float64, partition int32, generation int) {
+		t.Helper()
+		for _, sql := range []string{
+			fmt.Sprintf(`select setseed(%v)`, seed),
+			fmt.Sprintf(`select from rewind.apply_perspective_batch('p', %d, 1000, %d)`, partition, generation),
+		} {
+			if _, err := db.Exec(t.Context(), sql); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	settled := func(t *testing.T, w *world) {
+		t.Helper()
+		if queryOne[bool](t, w.pool, `select (options ->> 'order_insensitive')::boolean from rewind.perspectives`) {
+			t.Error("the claim was not found false")
+		}
+		runUntilIdle(t, w, worker.Config{})
+		for _, generation := range queryOne[[]int](t, w.pool, `select array_agg(generation_id) from rewind.perspective_generations`) {
+			w.verified("p", generation)
+		}
+		if n := queryOne[int](t, w.pool, `select count(*) from rewind.unordered_folds`); n > 0 {
+			t.Errorf("%d streams are still to be replayed", n)
+		}
+	}
+
+	t.Run("generations", func(t *testing.T) {
+		t.Parallel()
+		for _, finder := range []int{1, 2} {
+			w, checks, doesNot := late(t, 1)
+			w.append("a", testEvent{at: 1000, v: 1})
+			w.append("b", testEvent{at: 1000, v: 2})
+			w.apply()
+			w.exec(`select from rewind.begin_perspective_rebuild('p')`)
+			runUntilIdle(t, w, worker.Config{})
+			conn, err := w.pool.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.append("b", testEvent{at: 10, v: 3})
+			batch(t, conn, doesNot, 0, 1)
+			batch(t, conn, doesNot, 0, 2)
+			w.append("a", testEvent{at: 10, v: 4})
+			batch(t, conn, checks, 0, finder)
+			conn.Release()
+			settled(t, w)
+		}
+	})
+
+	t.Run("batches", func(t *testing.T) {
+		t.Parallel()
+		w, checks, doesNot := late(t, 2)
+		var keys [2][]string // of streams, by partition
+		for i := 0; len(keys[0]) < 1 || len(keys[1]) < 2; i++ {
+			key := fmt.Sprint("s", i)
+			w.append(key, testEvent{at: 1000, v: 1})
+			p := queryOne[int](t, w.pool, `select wal_partition from rewind.streams where stream_key = $1`, key)
+			keys[p] = append(keys[p], key)
+		}
+		w.apply()
+		w.append(keys[0][0], testEvent{at: 10, v: 2})
+		w.append(keys[1][0], testEvent{at: 10, v: 2})
+		// One that relies on the claim is open while another one finds it false: that waits.
+		open := begin(t, w.pool, pgx.TxOptions{})
+		batch(t, open, doesNot, 1, 1)
+		finder := begin(t, w.pool, pgx.TxOptions{})
+		found := make(chan struct{})
+		go func() {
+			defer close(found)
+			batch(t, finder, checks, 0, 1)
+		}()
+		waitUntilBlocked(t, w.pool, finder.Conn().PgConn().PID())
+		commit(t, open)
+		<-found
+
+		// One that began before and ends after is told.
+		w.append(keys[1][1], testEvent{at: 10, v: 3})
+		after := begin(t, w.pool, pgx.TxOptions{})
+		told := make(chan struct{})
+		go func() {
+			defer close(told)
+			batch(t, after, doesNot, 1, 1)
+		}()
+		waitUntilBlocked(t, w.pool, after.Conn().PgConn().PID())
+		commit(t, finder)
+		<-told
+		commit(t, after)
+		settled(t, w)
+	})
 }
 
 func TestLogLevel(t *testing.T) {

@@ -613,29 +613,36 @@ func TestSkipAcrossGenerations(t *testing.T) {
 	}
 }
 
+// modelTable is that of the models that are shown.
+func (w *world) modelTable() string {
+	w.t.Helper()
+	return queryOne[string](w.t, w.pool, `
+		select model_table::text from rewind.perspective_generations g join rewind.perspectives p on p.active_generation = g.generation_id`)
+}
+
+// made is what people made of the table of the models that are shown: indexes, grants, row security.
+func (w *world) made() string {
+	w.t.Helper()
+	return queryOne[string](w.t, w.pool, `
+		select concat_ws(E'\n', (select string_agg(regexp_replace(indexdef, '^.* USING ', ''), E'\n' order by regexp_replace(indexdef, '^.* USING ', ''))
+		    from pg_indexes where schemaname = 'rewind_gen' and tablename = c.relname),
+		  c.relacl::text, (select attacl::text from pg_attribute where attrelid = c.oid and attname = 'model'), c.relrowsecurity, c.relforcerowsecurity,
+		  (select string_agg(concat_ws(' ', policyname, permissive, roles, cmd, qual, with_check), E'\n' order by policyname)
+		    from pg_policies where tablename = c.relname))
+		from pg_class c where oid = $1::text::regclass`, w.modelTable())
+}
+
 // Indexes, grants and row security that people put on a generation's models follow into the next one.
 func TestRebuildKeepsWhatPeopleMade(t *testing.T) {
 	t.Parallel()
 	w := newLoaded(t, 100, 10, nil)
-	table := func() string {
-		return queryOne[string](t, w.pool, `select model_table::text from rewind.perspective_generations g
-			join rewind.perspectives p on p.active_generation = g.generation_id`)
-	}
-	w.exec(`create index "by n" on ` + table() + ` ((model ->> 'n')) where model ? 'n'`)
-	w.exec(`create index on ` + table() + ` using gin (model jsonb_path_ops)`)
-	w.exec(`grant select on ` + table() + ` to pg_monitor`)
-	w.exec(`grant select (model) on ` + table() + ` to pg_read_all_stats`)
-	w.exec(`create policy mine on ` + table() + ` for select to pg_monitor using (model ->> 'n' <> '3')`)
-	w.exec(`alter table ` + table() + ` enable row level security`)
-	describe := func() string {
-		return queryOne[string](t, w.pool, `
-			select concat_ws(E'\n', (select string_agg(regexp_replace(indexdef, '^.* USING ', ''), E'\n' order by regexp_replace(indexdef, '^.* USING ', ''))
-			    from pg_indexes where schemaname = 'rewind_gen' and tablename = c.relname),
-			  c.relacl::text, (select attacl::text from pg_attribute where attrelid = c.oid and attname = 'model'), c.relrowsecurity,
-			  (select string_agg(concat_ws(' ', policyname, permissive, roles, cmd, qual, with_check), E'\n') from pg_policies where tablename = c.relname))
-			from pg_class c where oid = $1::text::regclass`, table())
-	}
-	before, old := describe(), table()
+	w.exec(`create index "by n" on ` + w.modelTable() + ` ((model ->> 'n')) where model ? 'n'`)
+	w.exec(`create index on ` + w.modelTable() + ` using gin (model jsonb_path_ops)`)
+	w.exec(`grant select on ` + w.modelTable() + ` to pg_monitor`)
+	w.exec(`grant select (model) on ` + w.modelTable() + ` to pg_read_all_stats`)
+	w.exec(`create policy mine on ` + w.modelTable() + ` for select to pg_monitor using (model ->> 'n' <> '3')`)
+	w.exec(`alter table ` + w.modelTable() + ` enable row level security`)
+	before, old := w.made(), w.modelTable()
 	if !strings.Contains(before, "jsonb_path_ops") || !strings.Contains(before, "mine") || !strings.Contains(before, "pg_monitor=r") {
 		t.Fatalf("the description lacks something:\n%s", before)
 	}
@@ -644,13 +651,50 @@ func TestRebuildKeepsWhatPeopleMade(t *testing.T) {
 		if _, err := k.Rebuild(t.Context(), worker.Rebuild{Perspective: "m"}); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(before, describe()); diff != "" || table() == old {
-			t.Errorf("of %s, which was %s (-before +after):\n%s", table(), old, diff)
+		if diff := cmp.Diff(before, w.made()); diff != "" || w.modelTable() == old {
+			t.Errorf("of %s, which was %s (-before +after):\n%s", w.modelTable(), old, diff)
 		}
-		old = table()
+		old = w.modelTable()
 	}
 	if n := queryOne[int](t, w.pool, `select count(*) from rewind.perspective_generations`); n != 2 {
 		t.Errorf("%d generations are kept after two rebuilds, not two", n)
+	}
+}
+
+// What is granted, revoked and restricted while a generation is built, or while another one is shown, holds for what is shown then.
+func TestRebuildFollowsRights(t *testing.T) {
+	t.Parallel()
+	w := newLoaded(t, 100, 10, nil)
+	on := func(format string) { w.exec(fmt.Sprintf(format, w.modelTable())) }
+	on(`grant select on %s to pg_monitor, pg_read_all_stats with grant option`)
+	on(`create policy mine on %s for select to pg_monitor using (model ->> 'n' <> '3')`)
+	on(`create policy changed on %s for select to pg_monitor using (true)`)
+	w.exec(`select from rewind.begin_perspective_rebuild('m', p_options => '{"hold": true}')`)
+	runUntilIdle(t, w, worker.Config{})
+
+	on(`revoke select on %s from pg_monitor`)
+	on(`revoke grant option for select on %s from pg_read_all_stats`)
+	on(`grant select (model) on %s to pg_read_all_settings`)
+	on(`drop policy mine on %s`)
+	on(`alter policy changed on %s using (false)`)
+	on(`create policy added on %s as restrictive for all to public using (model is not null) with check (false)`)
+	on(`alter table %s enable row level security`)
+	on(`alter table %s force row level security`)
+	before, old := w.made(), w.modelTable()
+	w.exec(`select from rewind.finish_perspective_rebuild('m')`)
+	if diff := cmp.Diff(before, w.made()); diff != "" || w.modelTable() == old {
+		t.Errorf("after the rebuild of %s (-before +after):\n%s", old, diff)
+	}
+
+	on(`drop policy added on %s`)
+	on(`alter table %s no force row level security`)
+	on(`alter table %s disable row level security`)
+	on(`grant select on %s to pg_monitor`)
+	before, old = w.made(), w.modelTable()
+	w.exec(`select from rewind.rollback_perspective('m')`)
+	runUntilIdle(t, w, worker.Config{})
+	if diff := cmp.Diff(before, w.made()); diff != "" || w.modelTable() == old {
+		t.Errorf("after the rollback from %s (-before +after):\n%s", old, diff)
 	}
 }
 

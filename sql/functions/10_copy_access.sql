@@ -1,48 +1,58 @@
--- Gives a new generation's tables what people granted on those of another one, and its row security: whoever reads the lens reads through
--- the tables with rights of their own.
+-- Gives a generation's tables the grants and the row security that another one's have, no less and no more: whoever reads the lens reads
+-- through the tables with rights of their own. Does nothing for what is the same already.
 create or replace function rewind._copy_access(p_from int, p_to int) returns void
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
 as $function$
 declare
   v_kind text;
+  v_from pg_catalog.pg_class;
+  v_to pg_catalog.pg_class;
   v_grant record;
-  v_policy pg_catalog.pg_policies;
-  v_table pg_catalog.pg_class;
+  v_policy record;
 begin
   foreach v_kind in array array['models', 'snapshots'] loop
-    for v_grant in
-      select case when a.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end as grantee, a.privilege_type,
-        case when a.is_grantable then ' with grant option' end as grantable, c.column_name
-      from (
-        select k.relacl as acl, null::text as column_name from pg_catalog.pg_class k
-        where k.oid = format('rewind_gen.%s_%s', v_kind, p_from)::regclass
-        union all
-        select t.attacl, format('(%I)', t.attname) from pg_catalog.pg_attribute t
-        where t.attrelid = format('rewind_gen.%s_%s', v_kind, p_from)::regclass and t.attnum > 0 and not t.attisdropped
-      ) c
-      cross join lateral aclexplode(c.acl) a
-      where a.grantee <> a.grantor or a.grantee = 0
-    loop
-      execute format('grant %s %s on rewind_gen.%s_%s to %s%s', v_grant.privilege_type, v_grant.column_name, v_kind, p_to, v_grant.grantee, v_grant.grantable);
+    select * into strict v_from from pg_catalog.pg_class where oid = format('rewind_gen.%s_%s', v_kind, p_from)::regclass;
+    select * into strict v_to from pg_catalog.pg_class where oid = format('rewind_gen.%s_%s', v_kind, p_to)::regclass;
+
+    for v_grant in select * from rewind._table_grants(v_to.oid) except select * from rewind._table_grants(v_from.oid) loop
+      execute format('revoke %s %s on rewind_gen.%I from %s', v_grant.privilege_type, v_grant.column_name, v_to.relname, v_grant.grantee);
+    end loop;
+    for v_grant in select * from rewind._table_grants(v_from.oid) except select * from rewind._table_grants(v_to.oid) loop
+      execute format('grant %s %s on rewind_gen.%I to %s%s', v_grant.privilege_type, v_grant.column_name, v_to.relname, v_grant.grantee,
+        case when v_grant.is_grantable then ' with grant option' end);
     end loop;
 
-    select * into strict v_table from pg_catalog.pg_class where oid = format('rewind_gen.%s_%s', v_kind, p_from)::regclass;
     for v_policy in
-      select * from pg_catalog.pg_policies where schemaname = 'rewind_gen' and tablename = v_table.relname order by policyname
+      select policyname, permissive, roles, cmd, qual, with_check from pg_catalog.pg_policies
+      where schemaname = 'rewind_gen' and tablename = v_to.relname
+      except
+      select policyname, permissive, roles, cmd, qual, with_check from pg_catalog.pg_policies
+      where schemaname = 'rewind_gen' and tablename = v_from.relname
     loop
-      execute format('create policy %I on rewind_gen.%s_%s as %s for %s to %s%s%s', v_policy.policyname, v_kind, p_to, v_policy.permissive, v_policy.cmd,
+      execute format('drop policy %I on rewind_gen.%I', v_policy.policyname, v_to.relname);
+    end loop;
+    for v_policy in
+      select policyname, permissive, roles, cmd, qual, with_check from pg_catalog.pg_policies
+      where schemaname = 'rewind_gen' and tablename = v_from.relname
+      except
+      select policyname, permissive, roles, cmd, qual, with_check from pg_catalog.pg_policies
+      where schemaname = 'rewind_gen' and tablename = v_to.relname
+      order by policyname
+    loop
+      execute format('create policy %I on rewind_gen.%I as %s for %s to %s%s%s', v_policy.policyname, v_to.relname, v_policy.permissive, v_policy.cmd,
         (select string_agg(case when r = 'public' then 'public' else quote_ident(r) end, ', ') from unnest(v_policy.roles) r),
         ' using (' || v_policy.qual || ')', ' with check (' || v_policy.with_check || ')');
     end loop;
-    if v_table.relrowsecurity then
-      execute format('alter table rewind_gen.%s_%s enable row level security', v_kind, p_to);
+    if v_to.relrowsecurity <> v_from.relrowsecurity then
+      execute format('alter table rewind_gen.%I %s row level security', v_to.relname, case when v_from.relrowsecurity then 'enable' else 'disable' end);
     end if;
-    if v_table.relforcerowsecurity then
-      execute format('alter table rewind_gen.%s_%s force row level security', v_kind, p_to);
+    if v_to.relforcerowsecurity <> v_from.relforcerowsecurity then
+      execute format('alter table rewind_gen.%I %s row level security', v_to.relname,
+        case when v_from.relforcerowsecurity then 'force' else 'no force' end);
     end if;
   end loop;
 end
 $function$;
 
-comment on function rewind._copy_access(int, int) is 'Gives a new generation''s tables the grants and row security of another one''s.';
+comment on function rewind._copy_access(int, int) is 'Gives a generation''s tables the grants and row security of another one''s.';

@@ -1,5 +1,5 @@
--- Prepares showing the generation of a rebuild: makes the indexes that people made on the active one's models, collects statistics, so that
--- the first queries have good plans, and takes it into the lens. Does nothing for what is done. Waits no longer than a second for
+-- Prepares showing the generation of a rebuild: gives it the rights that the active one's tables have by now and the indexes that people made
+-- on its models, collects statistics, so that the first queries have good plans, and takes it into the lens. Does nothing for what is done. Waits no longer than a second for
 -- readers of the lens (55P03).
 create or replace function rewind._prepare_swap(p_rebuild_id bigint) returns void
   language plpgsql volatile parallel unsafe security definer
@@ -17,6 +17,7 @@ begin
   if not found then
     return;
   end if;
+  perform rewind._copy_access(v_active, v_rebuild.generation_id);
   perform rewind._copy_indexes(v_active, v_rebuild.generation_id);
   if exists (
     select from pg_catalog.pg_class c where c.oid = format('rewind_gen.models_%s', v_rebuild.generation_id)::regclass and c.reltuples < 0
