@@ -698,6 +698,30 @@ func TestRebuildFollowsRights(t *testing.T) {
 	}
 }
 
+// A stream that is parked in the generation before can be tried again, so that it doesn't keep that from being shown.
+func TestRetryInGenerationBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{options: map[string]any{"max_attempts": 1}})
+	w.append("s", testEvent{at: 10, v: 1}, testEvent{at: 20, v: 2, fail: true})
+	w.apply()
+	w.exec(`create function app.kept(model jsonb, event rewind.event) returns jsonb language sql immutable as $$ select '{}'::jsonb $$`)
+	w.exec(`select from rewind.create_perspective('p', 't', 'app.kept(jsonb, rewind.event)', p_version => 2)`)
+	runUntilIdle(t, w, worker.Config{})
+	if parked := queryOne[bool](t, w.pool, `select status & 4 <> 0 and retry_at is null from rewind.perspective_cursors where generation_id = 1`); !parked || w.active("p") != 2 {
+		t.Fatalf("generation %d is shown, and the stream is parked in the one before: %v", w.active("p"), parked)
+	}
+	w.exec(`create or replace function app.chain(model jsonb, event rewind.event) returns jsonb language sql immutable as $$ select '{"mended": true}'::jsonb $$`)
+	if got := queryOne[[]int32](t, w.pool, `select array_agg(generation_id) from rewind.retry_perspective_stream('p', 's')`); !slices.Equal(got, []int32{2, 1}) {
+		t.Errorf("tried again in %v, want the active generation and the one before", got)
+	}
+	w.exec(`select from rewind.rollback_perspective('p')`)
+	runUntilIdle(t, w, worker.Config{})
+	if w.active("p") != 1 {
+		t.Errorf("after the rollback generation %d is shown, as %s", w.active("p"), w.rebuildState("p"))
+	}
+	w.verified("p", 1)
+}
+
 // What may and may not be done with generations.
 func TestRebuildRefuses(t *testing.T) {
 	t.Parallel()

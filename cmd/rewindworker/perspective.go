@@ -202,7 +202,7 @@ func (c *perspectiveRetryCmd) Run(ctx context.Context, g *globals) error {
 	defer pool.Close()
 	var failed bool
 	err = pool.QueryRow(ctx, `
-		select status & 4 <> 0 from rewind.retry_perspective_stream(p_perspective => $1, p_stream => $2, p_options => $3)`,
+		select bool_or(status & 4 <> 0) from rewind.retry_perspective_stream(p_perspective => $1, p_stream => $2, p_options => $3)`,
 		c.Name, c.Stream, tenantOption(c.Tenant)).Scan(&failed)
 	if err != nil {
 		return err
