@@ -572,26 +572,23 @@ func TestFalseOrderInsensitiveElsewhere(t *testing.T) {
 		open := begin(t, w.pool, pgx.TxOptions{})
 		batch(t, open, doesNot, 1, 1)
 		finder := begin(t, w.pool, pgx.TxOptions{})
-		found := make(chan struct{})
-		go func() {
-			defer close(found)
-			batch(t, finder, checks, 0, 1)
-		}()
-		waitUntilBlocked(t, w.pool, finder.Conn().PgConn().PID())
-		commit(t, open)
-		<-found
+		blockedUntil := func(tx pgx.Tx, seed float64, partition int32, holder pgx.Tx) {
+			t.Helper()
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				batch(t, tx, seed, partition, 1)
+			}()
+			waitUntilBlocked(t, w.pool, tx.Conn().PgConn().PID())
+			commit(t, holder)
+			<-done
+		}
+		blockedUntil(finder, checks, 0, open)
 
 		// One that began before and ends after is told.
 		w.append(keys[1][1], testEvent{at: 10, v: 3})
 		after := begin(t, w.pool, pgx.TxOptions{})
-		told := make(chan struct{})
-		go func() {
-			defer close(told)
-			batch(t, after, doesNot, 1, 1)
-		}()
-		waitUntilBlocked(t, w.pool, after.Conn().PgConn().PID())
-		commit(t, finder)
-		<-told
+		blockedUntil(after, doesNot, 1, finder)
 		commit(t, after)
 		settled(t, w)
 	})

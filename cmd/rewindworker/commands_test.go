@@ -410,17 +410,23 @@ func TestOptions(t *testing.T) {
 	runCommand(t, exitUsage, "options", "set", "debounce_window", database)
 }
 
+// wantDoctor wants doctor to say something.
+func wantDoctor(t *testing.T, database string, wantCode int, want ...string) {
+	t.Helper()
+	output := runCommand(t, wantCode, "doctor", database)
+	for _, w := range want {
+		if !strings.Contains(output, w) {
+			t.Errorf("lacks %q: %s", w, output)
+		}
+	}
+}
+
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	database, pool := newCounted(t)
 	look := func(wantCode int, want ...string) {
 		t.Helper()
-		output := runCommand(t, wantCode, "doctor", database)
-		for _, w := range want {
-			if !strings.Contains(output, w) {
-				t.Errorf("lacks %q: %s", w, output)
-			}
-		}
+		wantDoctor(t, database, wantCode, want...)
 	}
 	look(exitDone, "ok    perspective tally: 0 records unread")
 
@@ -462,12 +468,7 @@ func TestDoctorOfRebuilds(t *testing.T) {
 	database, pool := newCounted(t)
 	look := func(wantCode int, want ...string) {
 		t.Helper()
-		output := runCommand(t, wantCode, "doctor", database)
-		for _, w := range want {
-			if !strings.Contains(output, w) {
-				t.Errorf("lacks %q: %s", w, output)
-			}
-		}
+		wantDoctor(t, database, wantCode, want...)
 	}
 	exec(t, pool, `
 		create function app.tally_2(model jsonb, event rewind.event) returns jsonb language plpgsql immutable

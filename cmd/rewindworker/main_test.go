@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -81,6 +83,17 @@ func TestExitCodes(t *testing.T) {
 			t.Parallel()
 			runCommand(t, c.want, c.args...)
 		})
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var stderr strings.Builder
+	code := run(ctx, []string{"status", "--database-url", testdb.NewURL(t)}, io.Discard, &stderr, func(string) string { return "" })
+	if code != exitFailed || stderr.String() != "rewindworker: interrupted\n" {
+		t.Errorf("code %d, %q", code, stderr.String())
 	}
 }
 
