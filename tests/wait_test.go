@@ -21,12 +21,20 @@ func patience() time.Duration {
 // eventually waits for a condition.
 func eventually(t testing.TB, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience()); !condition(); {
+	if !within(patience(), condition) {
+		t.Fatal("it did not come true")
+	}
+}
+
+// within waits until a condition is true; it returns false if that takes longer.
+func within(wait time.Duration, condition func() bool) bool {
+	for deadline := time.Now().Add(wait); !condition(); {
 		if time.Now().After(deadline) {
-			t.Fatal("it did not come true")
+			return false
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
+	return true
 }
 
 // waitUntilBlocked waits until a session waits for a lock that another session holds.
