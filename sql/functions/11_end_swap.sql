@@ -1,6 +1,7 @@
 -- Shows the generation of a rebuild instead of the active one, by one UPDATE, if it is read up to p_heads (of _begin_swap, in this
 -- transaction) and no stream of it is behind what the other one shows: a stream that owes nothing has all that was read, so those that owe
--- are compared. Returns null, or what it waits for.
+-- are compared. Returns null, or what it waits for. What was skipped but is in the model that is shown yet is in that of the new
+-- generation, too, which is flagged to leave it out; repairs of such streams that are under way lose their locks.
 create or replace function rewind._end_swap(p_rebuild rewind.perspective_rebuilds, p_heads rewind.swap_head[]) returns text
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
@@ -11,6 +12,8 @@ as $function$
 declare
   v_active int;
   v_behind bigint;
+  v_stream_ids uuid[];
+  v_skipped_ids uuid[];
 begin
   select active_generation into strict v_active from rewind.perspectives where perspective_name = p_rebuild.perspective_name;
   if exists (
@@ -29,11 +32,25 @@ begin
     $sql$,
     p_rebuild.generation_id, v_active)
   into v_behind;
-  if exists (select from rewind.perspective_skips k where k.perspective_name = p_rebuild.perspective_name and not k.effective) then
-    return 'rewinds of streams with skipped events';
-  end if;
   if v_behind > 0 then
     return 'streams that are behind';
+  end if;
+  select array_agg(k.stream_id order by k.stream_id), array_agg(k.event_id order by k.stream_id)
+  into v_stream_ids, v_skipped_ids
+  from (
+    select distinct on (k.stream_id) k.stream_id, k.event_id
+    from rewind.perspective_skips k
+    where k.perspective_name = p_rebuild.perspective_name and not k.effective
+    order by k.stream_id, k.event_id
+  ) k;
+  if v_stream_ids is not null then
+    delete from rewind.perspective_stream_locks l
+    where l.generation_id in (v_active, p_rebuild.generation_id) and l.stream_id = any (v_stream_ids);
+    perform from rewind.perspective_cursors c
+    where c.generation_id = p_rebuild.generation_id and c.stream_id = any (v_stream_ids)
+    order by c.stream_id
+    for update;
+    perform rewind._flag_cursors(p_rebuild.generation_id, v_stream_ids, v_skipped_ids);
   end if;
   update rewind.perspective_generations
   set state = case generation_id when v_active then 'retired' else 'active' end
