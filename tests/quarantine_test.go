@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -400,14 +401,42 @@ func TestReleaseQuarantinedEvent(t *testing.T) {
 	wantCode(t, w.pool, "22023", release, 1_000_000)
 	wantCode(t, w.pool, "22023", `select rewind.release_quarantined_event($1, '{"a": 1}')`, id(old))
 
+	// One that was dropped stays out, whatever the guards say by now.
+	stale, staleTimed := given(at(3*hour)), timed(3*hour)
+	staleTimed["event_id"] = send(t, w.pool, appendOneSQL, []any{stale, staleTimed}, nil)[1].ID
+	for _, e := range []map[string]any{stale, staleTimed} {
+		w.exec(drop, id(e), "a mistake")
+	}
+	delete(staleTimed, "event_id")
+	for _, change := range []func(){
+		func() { w.exec(`select rewind.set_options('{"skew_policy": "reject"}', p_tree => 't')`) },
+		func() { testdb.Advance(t, w.pool, 3*time.Hour) },
+	} {
+		change()
+		got := send(t, w.pool, appendOneSQL, []any{stale, made(), stale, staleTimed}, nil)
+		if got[0].Version != nil || got[0].IsNew || got[1].Version == nil || got[2].Version != nil || got[3].Version != nil || state(stale) != "dropped a mistake t" {
+			t.Errorf("dropped ones sent with another: %+v, it is %q", got, state(stale))
+		}
+		for _, e := range []map[string]any{stale, staleTimed} {
+			if got := send(t, w.pool, appendOneSQL, []any{e}, nil); len(got) != 1 || got[0].Version != nil || got[0].IsNew {
+				t.Errorf("a dropped one sent by itself: %+v", got)
+			}
+		}
+	}
+	other := maps.Clone(stale)
+	other["payload"] = map[string]any{"v": 99}
+	wantCode(t, w.pool, "RW002", appendOneSQL, []any{other}, nil)
+	w.exec(`select rewind.set_options('{"skew_policy": "quarantine"}', p_tree => 't')`)
+
 	// Once its time is no longer in the future an event gets into the log by itself; releasing it then finds it there.
-	next := given(at(2 * hour))
+	next := given(at(5 * hour))
 	send(t, w.pool, appendOneSQL, []any{next}, nil)
 	testdb.Advance(t, w.pool, 2*time.Hour)
 	arrived := send(t, w.pool, appendOneSQL, []any{next}, nil)
 	if !arrived[0].IsNew {
 		t.Errorf("sent when it is due: %+v", arrived[0])
 	}
+	wantCode(t, w.pool, "55000", drop, id(next), "too late")
 	if got := send(t, w.pool, release, id(next)); *got[0].Version != *arrived[0].Version || got[0].IsNew {
 		t.Errorf("released though it is in the log: %+v, want %+v", got[0], arrived[0])
 	}

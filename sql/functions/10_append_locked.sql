@@ -1,6 +1,6 @@
 -- The append under the locks: reads the heads of streams and partitions and inserts what is new; nothing is updated and no row is locked.
 -- Idempotent by (stream, event id). Arrays as in _append; p_stream_ids and p_partitions run in parallel with p_streams. p_complaints:
--- those of _check_event_ids. What goes into quarantine comes back without a place.
+-- those of _check_event_ids; null: nothing is held back. What is in quarantine comes back without a place.
 -- Errors: RW004, RW015, RW002, RW001.
 create or replace function rewind._append_locked(
   p_tree rewind.trees,

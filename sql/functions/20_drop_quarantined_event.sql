@@ -1,6 +1,6 @@
--- Decides that an event in quarantine stays out of the log, on record: it is kept, with the reason, so that it isn't put there again when
--- it is sent again. Dropped again, nothing changes. Locks the event in quarantine. Errors: 22023 no such event, no reason; 55000 it was
--- released.
+-- Decides that an event in quarantine stays out of the log, on record: it is kept, with the reason, and stays out when it is sent again.
+-- Dropped again, nothing changes. Locks the event in quarantine, then the stream's partition, until the transaction ends. Errors: 22023 no
+-- such event, no reason; 55000 it is in the log; 40001.
 create or replace function rewind.drop_quarantined_event(p_quarantine_id bigint, p_reason text, p_options jsonb default '{}') returns void
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
@@ -13,8 +13,9 @@ begin
     raise exception 'a drop needs a reason' using errcode = '22023';
   end if;
   v_event := rewind._lock_quarantined_event(p_quarantine_id);
-  if v_event.state = 'released' then
-    raise exception 'event % was released from quarantine: it is in the log', p_quarantine_id using
+  perform rewind._lock_streams(t, v_event.tenant_id, array[v_event.stream_key]) from rewind.trees t where t.tree_id = v_event.tree_id;
+  if exists (select from rewind._stored_event(v_event.stream_id, v_event.event_id)) then
+    raise exception 'event % of the quarantine is in the log: it was released, or sent again in time', p_quarantine_id using
       errcode = '55000',
       detail = jsonb_build_object('quarantine_id', p_quarantine_id, 'event_id', v_event.event_id)::text,
       hint = 'correct it by appending another event';
