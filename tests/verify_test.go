@@ -21,6 +21,8 @@ func TestVerifyFindsAndRepairs(t *testing.T) {
 		"no model":       {`update rewind.perspective_cursors c set model = null where ` + s3, []string{"s3 model"}},
 		"count":          {`update rewind.perspective_cursors c set events_applied = 3 where ` + s3, []string{"s3 events_applied"}},
 		"last event":     {`update rewind.perspective_cursors c set last_event_id = rewind.uuidv7() where ` + s3, []string{"s3 events_applied"}},
+		"first time":     {`update rewind.perspective_cursors c set first_event_at = '2001-01-01' where ` + s3, []string{"s3 events_applied"}},
+		"last time":      {`update rewind.perspective_cursors c set last_event_at = null where ` + s3, []string{"s3 events_applied"}},
 		"snapshot":       {`update rewind.perspective_snapshots c set model = '{"count": 1}' where ` + s3, []string{"s3 snapshot"}},
 		"missing cursor": {`delete from rewind.perspective_cursors c where ` + s3, []string{"s3 missing_cursor"}},
 		"passed over": {
@@ -41,6 +43,16 @@ func TestVerifyFindsAndRepairs(t *testing.T) {
 			`update rewind.perspective_cursors c set applied_version = 1000 where ` + s3 + `;
 			 select from rewind.append_events('t', 's3', '[{"type": "happened", "payload": {"v": 5}}]')`,
 			[]string{"s3 events_applied"},
+		},
+		"parked": {
+			`update rewind.perspective_cursors c set model = '{}', status = 4 | 32, error = 'long ago', attempts = 9 where ` + s3,
+			[]string{"s3 model"},
+		},
+		"no position": {`delete from rewind.perspective_partitions where wal_partition = 0`, []string{" position"}},
+		"positions beyond the log": {
+			`update rewind.perspective_partitions set next_offset = 1000;
+			 select from rewind.append_events('t', 's3', '[{"type": "happened", "payload": {"v": 5}}]')`,
+			[]string{" position", "s3 owed"},
 		},
 		"several": {
 			`update rewind.perspective_cursors c set model = '{}'; delete from rewind.perspective_cursors c where ` + s3,
@@ -121,6 +133,13 @@ func TestVerifyParts(t *testing.T) {
 	slices.Sort(found)
 	if len(found) != 40 || len(slices.Compact(found)) != 40 {
 		t.Errorf("ranges find %d problems, want one in each of 40 streams", len(found))
+	}
+	w.exec(`update rewind.perspective_partitions set next_offset = 1000`)
+	for option, want := range map[string]int{`"from_stream_id": %q`: 1, `"to_stream_id": %q`: 0, `"from_stream_id": %[1]q, "sample": 1`: 0} {
+		options := "{" + fmt.Sprintf(option, streams[20]) + "}"
+		if n := queryOne[int](t, w.pool, `select count(*) from rewind.verify_perspective('p', p_options => $1) where problem = 'position'`, options); n != want {
+			t.Errorf("%s: %d problems with positions, want %d", options, n, want)
+		}
 	}
 	sampled := 0
 	for range 20 {

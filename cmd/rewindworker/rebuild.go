@@ -122,18 +122,21 @@ func (c *perspectiveRebuildCmd) verify(ctx context.Context, g *globals, pool *pg
 		options["generation_id"] = *generationID
 	}
 	g.note("verifying what was built of perspective %s", c.Name)
-	problems, err := queryRows[verifyProblem](ctx, pool, `
-		select perspective_name, stream_key, problem, expected, actual, applied_version
-		from rewind.verify_perspective(p_perspective => $1, p_options => $2)`, c.Name, jsonText(options))
-	if err != nil {
+	var found int64
+	var shown []verifyProblem
+	if _, err := verifyInParts(ctx, pool, c.Name, "", options, func(_ int64, problems []verifyProblem) error {
+		found += int64(len(problems))
+		shown = append(shown, problems[:min(len(problems), verifyShown-len(shown))]...)
+		return nil
+	}); err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
-	if len(problems) == 0 {
+	if found == 0 {
 		g.note("perspective %s is verified", c.Name)
 		return nil
 	}
-	showProblems(g.stderr, problems[:min(len(problems), verifyShown)])
-	return fmt.Errorf("verification found %s", count(int64(len(problems)), "problem"))
+	showProblems(g.stderr, shown)
+	return fmt.Errorf("verification found %s", count(found, "problem"))
 }
 
 type rebuildResult struct {

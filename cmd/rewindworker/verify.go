@@ -123,6 +123,41 @@ func verifyPart(ctx context.Context, pool *pgxpool.Pool, perspective, stream str
 		from rewind.verify_perspective(p_perspective => $1, p_stream => $2, p_options => $3)`, perspective, key, jsonText(options))
 }
 
+// verifyInParts verifies the streams of a perspective from one on (a stream id, empty: all), each part in a transaction of its own. It calls
+// each with what was found in a part and with how many streams were verified up to there; it returns where it ended if it failed.
+func verifyInParts(ctx context.Context, pool *pgxpool.Pool, perspective, from string, options map[string]any,
+	each func(streams int64, problems []verifyProblem) error,
+) (string, error) {
+	for streams := int64(verifyStreams); ; streams += verifyStreams {
+		var to *string
+		err := pool.QueryRow(ctx, `
+			select (
+			  select s.stream_id::text
+			  from rewind.streams s
+			  where s.tree_id = p.tree_id and ($2 = '' or s.stream_id >= nullif($2, '')::uuid)
+			  order by s.stream_id
+			  offset $3 limit 1
+			)
+			from rewind.perspectives p
+			where p.perspective_name = $1`, perspective, from, verifyStreams).Scan(&to)
+		if err != nil {
+			return from, err
+		}
+		options["from_stream_id"], options["to_stream_id"] = from, to
+		if from == "" {
+			delete(options, "from_stream_id")
+		}
+		problems, err := verifyPart(ctx, pool, perspective, "", options)
+		if err != nil {
+			return from, err
+		}
+		if err := each(streams, problems); err != nil || to == nil {
+			return from, err
+		}
+		from = *to
+	}
+}
+
 func (c *verifyCmd) Run(ctx context.Context, g *globals) error {
 	pool, err := g.connect(ctx)
 	if err != nil {
@@ -187,51 +222,14 @@ func (r *verifyReport) verify(ctx context.Context, pool *pgxpool.Pool) error {
 
 	bar := r.g.progressBar(r.target.Streams, r.target.Name)
 	defer bar.clear()
-	from := r.cmd.From
-	for done := int64(0); ; done += verifyStreams {
-		bar.set(min(done, r.target.Streams))
-		var to *string
-		err := pool.QueryRow(ctx, `
-			select (
-			  select s.stream_id::text
-			  from rewind.streams s
-			  where s.tree_id = p.tree_id and ($2 = '' or s.stream_id >= nullif($2, '')::uuid)
-			  order by s.stream_id
-			  offset $3 limit 1
-			)
-			from rewind.perspectives p
-			where p.perspective_name = $1`, r.target.Name, from, verifyStreams).Scan(&to)
-		if err == nil {
-			options["from_stream_id"], options["to_stream_id"] = from, to
-			if from == "" {
-				delete(options, "from_stream_id")
-			}
-			var problems []verifyProblem
-			if problems, err = verifyPart(ctx, pool, r.target.Name, "", options); err == nil {
-				err = r.add(problems)
-			}
-		}
-		if err != nil {
-			if from != "" {
-				r.g.note("%s was verified up to a stream: rewindworker verify %s --from %s goes on from there", r.target.Name, r.target.Name, from)
-			}
-			return err
-		}
-		if to == nil {
-			break
-		}
-		from = *to
+	from, err := verifyInParts(ctx, pool, r.target.Name, r.cmd.From, options, func(streams int64, problems []verifyProblem) error {
+		bar.set(min(streams, r.target.Streams))
+		return r.add(problems)
+	})
+	if err != nil && from != "" {
+		r.g.note("%s was verified up to a stream: rewindworker verify %s --from %s goes on from there", r.target.Name, r.target.Name, from)
 	}
-	problems, err := queryRows[verifyProblem](ctx, pool, `
-		select p.perspective_name, s.stream_key, o.problem, o.expected, o.actual, o.applied_version
-		from rewind.perspectives p
-		cross join lateral rewind._verify_offsets(p.tree_id) o
-		left join rewind.streams s on s.stream_id = o.stream_id
-		where p.perspective_name = $1`, r.target.Name)
-	if err != nil {
-		return err
-	}
-	return r.add(problems)
+	return err
 }
 
 func (r *verifyReport) add(problems []verifyProblem) error {

@@ -1,7 +1,9 @@
 -- Has streams in which verification found something wrong built anew: takes away their snapshots and what belongs to no stream, makes
--- missing cursors, and flags them from their beginning; the rewind path does the rest.
+-- missing cursors, and flags them from their beginning; the rewind path does the rest, with all its attempts. p_positions: the live path's
+-- positions are set right, too, those that are missing to the beginning.
 -- Locks, for all of them: stream lock rows, partitions, cursors. Errors: RW014, RW020.
-create or replace function rewind._repair_streams(p_generation rewind.perspective_generations, p_stream_ids uuid[]) returns void
+create or replace function rewind._repair_streams(p_generation rewind.perspective_generations, p_stream_ids uuid[], p_positions boolean)
+  returns void
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
 as $function$
@@ -11,7 +13,21 @@ begin
   where l.generation_id = p_generation.generation_id and l.stream_id = any (p_stream_ids)
   order by l.stream_id
   for update;
-  perform rewind._lock_stream_partitions(p_generation, p_stream_ids);
+  if p_positions then
+    insert into rewind.perspective_partitions (generation_id, wal_partition)
+    select p_generation.generation_id, p.wal_partition
+    from rewind.tree_partitions p
+    where p.tree_id = p_generation.tree_id
+    order by p.wal_partition
+    on conflict do nothing;
+    perform from rewind.perspective_partitions t where t.generation_id = p_generation.generation_id order by t.wal_partition for update;
+    update rewind.perspective_partitions t
+    set next_offset = (p.expected ->> 'at_most')::bigint
+    from rewind._verify_positions(p_generation) p
+    where t.generation_id = p_generation.generation_id and t.wal_partition = (p.expected ->> 'wal_partition')::int;
+  else
+    perform rewind._lock_stream_partitions(p_generation, p_stream_ids);
+  end if;
 
   insert into rewind.perspective_cursors (generation_id, stream_id, wal_partition)
   select p_generation.generation_id, s.stream_id, s.wal_partition
@@ -23,6 +39,11 @@ begin
   where c.generation_id = p_generation.generation_id and c.stream_id = any (p_stream_ids)
   order by c.stream_id
   for update;
+  update rewind.perspective_cursors c
+  set first_event_at = null,  -- those of its replay come instead
+      attempts = 0,
+      retry_at = case when c.status & 4 <> 0 then rewind._now() end
+  where c.generation_id = p_generation.generation_id and c.stream_id = any (p_stream_ids);
   -- No replay would get as far as a cursor that is ahead of the log.
   update rewind.perspective_cursors c
   set applied_version = h.stream_version
@@ -43,4 +64,4 @@ begin
 end
 $function$;
 
-comment on function rewind._repair_streams(rewind.perspective_generations, uuid[]) is 'Has streams built anew in which something is wrong.';
+comment on function rewind._repair_streams(rewind.perspective_generations, uuid[], boolean) is 'Has streams built anew in which something is wrong.';

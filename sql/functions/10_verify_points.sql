@@ -22,11 +22,11 @@ begin
     $sql$
     with points as (
       select c.stream_id, false as is_snapshot, c.last_event_id as event_id, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid as until,
-        c.model, c.events_applied, c.applied_version
+        c.model, c.events_applied, c.applied_version, c.first_event_at, c.last_event_at
       from %1$s c
       where $1 is null or c.stream_id = any ($1)
       union all
-      select n.stream_id, true, n.event_id, n.event_id, n.model, n.events_applied, c.applied_version
+      select n.stream_id, true, n.event_id, n.event_id, n.model, n.events_applied, c.applied_version, null, null
       from %2$s n
       join %1$s c on c.stream_id = n.stream_id
       where n.version = $2 and ($1 is null or n.stream_id = any ($1))
@@ -75,6 +75,20 @@ begin
         jsonb_build_object('events_applied', r.events_applied, 'last_event_id', r.event_id)
       where not r.is_snapshot
         and (r.fold_events <> r.events_applied or coalesce(r.fold_last_event_id, r.after) is distinct from r.event_id)
+      union all
+      select 'events_applied', jsonb_build_object('first_event_at', t.first_event_at, 'last_event_at', t.last_event_at),
+        jsonb_build_object('first_event_at', r.first_event_at, 'last_event_at', r.last_event_at)
+      from (
+        select rewind.event_time(coalesce(r.fold_last_event_id, r.after)) as last_event_at, (
+            select rewind.event_time(v.event_id)
+            from rewind.wal v
+            where v.stream_id = r.stream_id and v.stream_version <= r.applied_version and v.kind = 6 and ($4::text[] is null or v.event_type = any ($4))
+            order by v.event_id
+            limit 1
+          ) as first_event_at
+        offset 0
+      ) t
+      where not r.is_snapshot and (r.first_event_at, r.last_event_at) is distinct from (t.first_event_at, t.last_event_at)
     ) q
     $sql$,
     p_generation.model_table, format('rewind_gen.snapshots_%s', p_generation.generation_id),

@@ -1,17 +1,19 @@
 -- Verifies the active generation of a perspective against its log; no row: all is well. Online: every check judges each stream at its
 -- cursor's own prefix within one snapshot, so that work going on gives no false alarm.
 --   model           the model is not the fold of the cursor's prefix (or the fold raises); SQL perspectives
---   events_applied  events_applied or last_event_id are not those of the prefix, or applied_version is above the stream's last
+--   events_applied  events_applied, last_event_id or the times of the first and last event are not those of the prefix, or applied_version
+--                   is above the stream's last
 --   snapshot        a snapshot is not the fold of the prefix up to its event
 --   owed            a record that the live path has passed is neither applied nor owed by a flag
 --   missing_cursor  such a record in a stream without a cursor
 --   orphan          a cursor or snapshot without its stream or cursor
+--   position        the live path's position in a partition is missing, or beyond the end of the log
 --   log             offsets, versions or clocks of the log are not dense and ascending (changed by hand)
 -- Folds each stream once, from snapshot to snapshot; streams where that finds anything are judged again, each point from the beginning.
 -- p_stream: only that stream (option tenant_id). Options: generation_id: instead of the active one; from_stream_id (inclusive) and to_stream_id (exclusive): only streams between,
--- for going through many in short transactions; sample: a share of the streams, drawn anew each time. With any of these, offsets and
--- clocks of the log are not looked at, which are nobody's. repair: streams in which something is wrong, but for log, are flagged to be built
--- anew, and rows that belong to none go. Errors: RW006, 22023 (also: no such stream); with repair RW014, RW020.
+-- for going through many in short transactions; sample: a share of the streams, drawn anew each time. Positions, offsets and clocks are no
+-- stream's; they are looked at where all streams are, the last of them (no to_stream_id). repair: streams in which something is wrong, but for
+-- log, are flagged to be built anew, parked ones too, rows that belong to none go, and positions are set right. Errors: RW006, 22023 (also: no such stream); with repair RW014, RW020.
 create or replace function rewind.verify_perspective(p_perspective text, p_stream text default null, p_options jsonb default '{}')
   returns setof rewind.verify_problem
   language plpgsql volatile parallel unsafe security invoker
@@ -19,6 +21,7 @@ create or replace function rewind.verify_perspective(p_perspective text, p_strea
 as $function$
 declare
   v_repair boolean;
+  v_to_end constant boolean := num_nonnulls(p_stream, p_options ->> 'to_stream_id', p_options ->> 'sample') = 0;
   v_generation rewind.perspective_generations;
   v_stream_ids uuid[];
   v_suspects uuid[];
@@ -53,7 +56,9 @@ begin
     union all
     select p from rewind._verify_versions(v_generation.tree_id, v_stream_ids) p
     union all
-    select p from rewind._verify_offsets(v_generation.tree_id) p where v_stream_ids is null
+    select p from rewind._verify_offsets(v_generation.tree_id) p where v_to_end
+    union all
+    select p from rewind._verify_positions(v_generation) p where v_to_end
   );
   return query
   select p_perspective, s.stream_key, p.problem, p.expected, p.actual, p.applied_version
@@ -61,7 +66,9 @@ begin
   left join rewind.streams s on s.stream_id = p.stream_id
   order by s.stream_key, p.problem;
   if v_repair then
-    perform rewind._repair_streams(v_generation, array(select distinct p.stream_id from unnest(v_problems) p where p.problem <> 'log'));
+    perform rewind._repair_streams(v_generation,
+      array(select distinct p.stream_id from unnest(v_problems) p where p.problem not in ('log', 'position')),
+      exists (select from unnest(v_problems) p where p.problem = 'position'));
   end if;
 end
 $function$;
