@@ -23,22 +23,11 @@ begin
         case when v_grant.is_grantable then ' with grant option' end);
     end loop;
 
-    for v_policy in
-      select policyname, permissive, roles, cmd, qual, with_check from pg_catalog.pg_policies
-      where schemaname = 'rewind_gen' and tablename = v_to.relname
-      except
-      select policyname, permissive, roles, cmd, qual, with_check from pg_catalog.pg_policies
-      where schemaname = 'rewind_gen' and tablename = v_from.relname
-    loop
+    for v_policy in select * from rewind._table_policies(v_to.oid) except select * from rewind._table_policies(v_from.oid) loop
       execute format('drop policy %I on rewind_gen.%I', v_policy.policyname, v_to.relname);
     end loop;
     for v_policy in
-      select policyname, permissive, roles, cmd, qual, with_check from pg_catalog.pg_policies
-      where schemaname = 'rewind_gen' and tablename = v_from.relname
-      except
-      select policyname, permissive, roles, cmd, qual, with_check from pg_catalog.pg_policies
-      where schemaname = 'rewind_gen' and tablename = v_to.relname
-      order by policyname
+      select * from rewind._table_policies(v_from.oid) except select * from rewind._table_policies(v_to.oid) order by policyname
     loop
       execute format('create policy %I on rewind_gen.%I as %s for %s to %s%s%s', v_policy.policyname, v_to.relname, v_policy.permissive, v_policy.cmd,
         (select string_agg(case when r = 'public' then 'public' else quote_ident(r) end, ', ') from unnest(v_policy.roles) r),
