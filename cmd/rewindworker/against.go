@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -53,7 +54,32 @@ func (c *certificates) peek(ctx context.Context) (*certificate, error) {
 	return &c.page[0], nil
 }
 
+// versions returns that of the perspective, none if there is no such perspective.
+func (c *certificates) versions(ctx context.Context) ([]int, error) {
+	rows, err := c.pool.Query(ctx, `select version from rewind.perspectives where perspective_name = $1`, c.perspective)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int])
+}
+
 func (c *certificates) next() { c.page = c.page[1:] }
+
+// noteVersions tells that no certificates can be equal, if that is so.
+func noteVersions(ctx context.Context, g *globals, here, there certificates) error {
+	a, err := here.versions(ctx)
+	if err != nil {
+		return err
+	}
+	b, err := there.versions(ctx)
+	if err != nil {
+		return fmt.Errorf("the other database: %w", err)
+	}
+	if len(a) == 1 && len(b) == 1 && a[0] != b[0] {
+		g.note("perspective %s is of version %d here and %d there: models with events differ, whatever they are", here.perspective, a[0], b[0])
+	}
+	return nil
+}
 
 // difference is a stream that two databases don't agree about.
 type difference struct {
@@ -91,6 +117,9 @@ func (c *verifyCmd) verifyAgainst(ctx context.Context, g *globals, pool *pgxpool
 	defer other.Close()
 	here := certificates{pool: pool, perspective: c.Perspective}
 	there := certificates{pool: other, perspective: c.Perspective}
+	if err := noteVersions(ctx, g, here, there); err != nil {
+		return err
+	}
 	t := newTable(g.stdout, "stream", "problem", "events here", "events there")
 	var compared, found int64
 	for ; ; compared++ {

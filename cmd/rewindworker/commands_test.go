@@ -234,6 +234,13 @@ func TestVerifyAgainst(t *testing.T) {
 	if d.PerspectiveName != "tally" || d.Problem == "" || d.Here == nil && d.There == nil {
 		t.Errorf("%+v", d)
 	}
+	for _, c := range []struct{ changed, note string }{{database, "version 2 here and 1 there"}, {other, ""}} {
+		runCommand(t, exitDone, "perspective", "create", "tally", "--tree=t", "--apply=app.tally", "--version=2", c.changed)
+		runCommand(t, exitDone, "run", "--until-idle", c.changed)
+		if _, notes := runBoth(t, exitFailed, "verify", "tally", against, database); !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "version") {
+			t.Errorf("version 2 is shown in %s: %s", c.changed, notes)
+		}
+	}
 	runCommand(t, exitUsage, "verify", against, database)
 	runCommand(t, exitUsage, "verify", "tally", against, "--repair", database)
 	runCommand(t, exitFailed, "verify", "unknown", against, database)

@@ -247,7 +247,7 @@ func (c *statusCmd) print(g *globals, s status) error {
 	if len(s.Workers) == 0 {
 		fmt.Fprintln(g.stdout, "no workers")
 	} else {
-		t := newTable(g.stdout, "worker", "version", "started", "last heartbeat", "")
+		t := newTable(g.stdout, "worker", "version", "started", "last heartbeat", "state")
 		for _, w := range s.Workers {
 			state := "alive"
 			if !w.Alive {
