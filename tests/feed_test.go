@@ -406,6 +406,33 @@ func TestFeedSmallThenLargeRecords(t *testing.T) {
 	}
 }
 
+// What is small only as it is stored is loaded as many records at a time as fit as they are.
+func TestFeedCompressedRecords(t *testing.T) {
+	t.Parallel()
+	const records, megabyte = 30, 1 << 20
+	pool := newFeed(t, 1)
+	for range records {
+		if _, err := rewind.Append(t.Context(), pool, "t", "s", []rewind.NewEvent{{Type: "e", Payload: strings.Repeat("a", megabyte)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	counting := &countingLoads{Pool: pool}
+	n := 0
+	for r, err := range rewind.Subscribe(t.Context(), counting, "t", rewind.Initial) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Payload) < megabyte {
+			t.Errorf("a payload of %d bytes", len(r.Payload))
+		}
+		n++
+	}
+	// Four of them take a little more than 4 MB; the last ones of a read may be fewer than three.
+	if loads := counting.loads.Load(); n != records || loads < records/3 || loads > records/2 {
+		t.Errorf("%d of %d records in %d loads, want %d to %d", n, records, loads, records/3, records/2)
+	}
+}
+
 // countingLoads counts how often large records are loaded.
 type countingLoads struct {
 	*pgxpool.Pool

@@ -1,6 +1,6 @@
 -- Parts of partitions for a reader that merges them itself; parallel arrays. Of each part, in order: the records that match, and its last
 -- record, which says how far it was read if it doesn't match. What takes more than p_max_bytes, as stored, comes without payload,
--- metadata and delta, and says in deferred_bytes how much that is: _load_feed_records brings it when its turn comes.
+-- metadata and delta, and says in deferred_bytes how much that is, uncompressed: _load_feed_records brings it when its turn comes.
 -- Written to be inlined, so that rows stream to the reader while others are read. Errors: those of _check_feed_floors.
 create or replace function rewind._read_feed_parts(
   p_tree_id int, p_partitions int[], p_from bigint[], p_to bigint[], p_max_bytes int, p_filter rewind.feed_filter
@@ -20,7 +20,7 @@ begin atomic
         and (f.key_prefix is null or starts_with((select s.stream_key from rewind.streams s where s.stream_id = w.stream_id), f.key_prefix)),
         false) as matches,
       case when rewind._feed_bytes(w.payload, w.metadata, w.delta) <= p_max_bytes then 0
-        else rewind._feed_bytes(w.payload, w.metadata, w.delta) end as deferred_bytes
+        else rewind._json_size(w.payload) + rewind._json_size(w.metadata) + coalesce(length(w.delta), 0) end as deferred_bytes
     from rewind.wal w
     where w.tree_id = p_tree_id and w.wal_partition = r.wal_partition and w.wal_offset >= r.from_offset and w.wal_offset < r.to_offset
     order by w.wal_offset
