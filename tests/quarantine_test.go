@@ -401,40 +401,17 @@ func TestReleaseQuarantinedEvent(t *testing.T) {
 	wantCode(t, w.pool, "22023", release, 1_000_000)
 	wantCode(t, w.pool, "22023", `select rewind.release_quarantined_event($1, '{"a": 1}')`, id(old))
 
-	// One that was dropped stays out, whatever the guards say by now.
-	stale, staleTimed := given(at(3*hour)), timed(3*hour)
-	staleTimed["event_id"] = send(t, w.pool, appendOneSQL, []any{stale, staleTimed}, nil)[1].ID
-	for _, e := range []map[string]any{stale, staleTimed} {
-		w.exec(drop, id(e), "a mistake")
-	}
-	delete(staleTimed, "event_id")
-	for _, change := range []func(){
-		func() { w.exec(`select rewind.set_options('{"skew_policy": "reject"}', p_tree => 't')`) },
-		func() { testdb.Advance(t, w.pool, 3*time.Hour) },
-	} {
-		change()
-		got := send(t, w.pool, appendOneSQL, []any{stale, made(), stale, staleTimed}, nil)
-		if got[0].Version != nil || got[0].IsNew || got[1].Version == nil || got[2].Version != nil || got[3].Version != nil || state(stale) != "dropped a mistake t" {
-			t.Errorf("dropped ones sent with another: %+v, it is %q", got, state(stale))
-		}
-		for _, e := range []map[string]any{stale, staleTimed} {
-			if got := send(t, w.pool, appendOneSQL, []any{e}, nil); len(got) != 1 || got[0].Version != nil || got[0].IsNew {
-				t.Errorf("a dropped one sent by itself: %+v", got)
-			}
-		}
-	}
-	other := maps.Clone(stale)
-	other["payload"] = map[string]any{"v": 99}
-	wantCode(t, w.pool, "RW002", appendOneSQL, []any{other}, nil)
-	w.exec(`select rewind.set_options('{"skew_policy": "quarantine"}', p_tree => 't')`)
-
 	// Once its time is no longer in the future an event gets into the log by itself; releasing it then finds it there.
-	next := given(at(5 * hour))
+	next := given(at(2 * hour))
 	send(t, w.pool, appendOneSQL, []any{next}, nil)
 	testdb.Advance(t, w.pool, 2*time.Hour)
+	other := maps.Clone(next)
+	other["payload"] = map[string]any{"v": 99}
+	wantCode(t, w.pool, "RW002", appendOneSQL, []any{other}, nil)
+	wantCode(t, w.pool, "RW002", appendOneSQL, []any{other, made()}, nil)
 	arrived := send(t, w.pool, appendOneSQL, []any{next}, nil)
-	if !arrived[0].IsNew {
-		t.Errorf("sent when it is due: %+v", arrived[0])
+	if !arrived[0].IsNew || state(next) != "released t" {
+		t.Errorf("sent when it is due: %+v, it is %q", arrived[0], state(next))
 	}
 	wantCode(t, w.pool, "55000", drop, id(next), "too late")
 	if got := send(t, w.pool, release, id(next)); *got[0].Version != *arrived[0].Version || got[0].IsNew {
@@ -455,6 +432,121 @@ func TestReleaseQuarantinedEvent(t *testing.T) {
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// What was dropped stays out, whatever the guards say by now, and whatever the snapshot of who sends it again.
+func TestDroppedEventStaysOut(t *testing.T) {
+	t.Parallel()
+	w := newGuarded(t, "quarantine")
+	drop := func(e map[string]any) {
+		t.Helper()
+		w.exec(`select rewind.drop_quarantined_event(quarantine_id, 'a mistake') from rewind.quarantined_events where event_id = $1`, e["event_id"])
+	}
+	state := func(e map[string]any) string {
+		return queryOne[string](t, w.pool, `select state from rewind.quarantined_events where event_id = $1`, e["event_id"])
+	}
+	dropped, byTime := given(at(3*hour)), timed(3*hour)
+	byTime["event_id"] = send(t, w.pool, appendOneSQL, []any{dropped, byTime}, nil)[1].ID
+	drop(dropped)
+	drop(byTime)
+	delete(byTime, "event_id")
+	hold := func() map[string]any {
+		e := given(at(3 * hour))
+		send(t, w.pool, appendOneSQL, []any{e}, nil)
+		return e
+	}
+	seen := map[pgx.TxIsoLevel][]map[string]any{pgx.RepeatableRead: {hold(), hold()}, pgx.Serializable: {hold(), hold()}}
+	waiting := hold()
+
+	for _, change := range []func(){
+		func() { w.exec(`select rewind.set_options('{"skew_policy": "reject"}', p_tree => 't')`) },
+		func() { testdb.Advance(t, w.pool, 3*time.Hour) },
+	} {
+		change()
+		got := send(t, w.pool, appendOneSQL, []any{dropped, made(), dropped, byTime}, nil)
+		if got[0].Version != nil || got[0].IsNew || got[1].Version == nil || got[2].Version != nil || got[3].Version != nil || state(dropped) != "dropped" {
+			t.Errorf("dropped ones sent with another: %+v, it is %s", got, state(dropped))
+		}
+		for _, e := range []map[string]any{dropped, byTime} {
+			if got := send(t, w.pool, appendOneSQL, []any{e}, nil); len(got) != 1 || got[0].Version != nil || got[0].IsNew {
+				t.Errorf("a dropped one sent by itself: %+v", got)
+			}
+		}
+	}
+	other := maps.Clone(dropped)
+	other["payload"] = map[string]any{"v": 99}
+	wantCode(t, w.pool, "RW002", appendOneSQL, []any{other}, nil)
+	if way := queryOne[string](t, w.pool, `select way from rewind.preview_event('p', 's', $1)`, dropped); way != "quarantine" {
+		t.Errorf("its preview says %s", way)
+	}
+
+	for level, events := range seen {
+		for i, sent := range [][]any{{events[0]}, {events[1], made()}} {
+			tx := begin(t, w.pool, pgx.TxOptions{IsoLevel: level})
+			queryOne[int](t, tx, `select count(*) from rewind.wal`)
+			drop(events[i])
+			wantCode(t, tx, "40001", appendOneSQL, sent, nil)
+		}
+	}
+	tx := begin(t, w.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	wantCode(t, tx, "RW020", `select rewind.drop_quarantined_event(1, 'a mistake')`)
+
+	// A statement that waits for the drop has a snapshot from before it.
+	dropping, sending := begin(t, w.pool, pgx.TxOptions{}), begin(t, w.pool, pgx.TxOptions{IsoLevel: pgx.Serializable})
+	if _, err := dropping.Exec(t.Context(), `select rewind.drop_quarantined_event(quarantine_id, 'a mistake') from rewind.quarantined_events where event_id = $1`, waiting["event_id"]); err != nil {
+		t.Fatal(err)
+	}
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		wantCode(t, sending, "40001", appendOneSQL, []any{waiting}, nil)
+	}()
+	waitUntilWaiting(t, w.pool, sending.Conn().PgConn().PID())
+	commit(t, dropping)
+	<-sent
+	if n := queryOne[int](t, w.pool, `select count(*) from rewind.wal w join rewind.quarantined_events q using (stream_id, event_id) where q.state <> 'released'`); n > 0 {
+		t.Errorf("%d events are in the log that were dropped", n)
+	}
+}
+
+// Who drops or releases takes locks in the order in which appends do.
+func TestQuarantineDecisionsDontDeadlock(t *testing.T) {
+	t.Parallel()
+	const decide = `select rewind.drop_quarantined_event(quarantine_id, 'a mistake') from rewind.quarantined_events`
+	w := newGuarded(t, "quarantine")
+	send(t, w.pool, appendOneSQL, []any{given(at(day))}, nil)
+	first, second := begin(t, w.pool, pgx.TxOptions{}), begin(t, w.pool, pgx.TxOptions{})
+	send(t, first, appendOneSQL, []any{made()}, nil)
+	done := make(chan error, 1)
+	go func() {
+		_, err := second.Exec(t.Context(), decide)
+		done <- err
+	}()
+	waitUntilWaiting(t, w.pool, second.Conn().PgConn().PID())
+	if _, err := first.Exec(t.Context(), decide); err != nil {
+		t.Error(err)
+	}
+	commit(t, first)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// What was released and trimmed since is neither dropped nor appended once more.
+func TestReleasedAndTrimmed(t *testing.T) {
+	t.Parallel()
+	w := newGuarded(t, "quarantine")
+	send(t, w.pool, appendOneSQL, []any{given(at(day))}, nil)
+	w.exec(`select rewind.release_quarantined_event(quarantine_id) from rewind.quarantined_events`)
+	send(t, w.pool, appendOneSQL, []any{made()}, nil)
+	w.exec(`select rewind.drop_perspective('p')`)
+	w.exec(`select rewind.trim_tree('t', rewind.current_feed_cursor('t'))`)
+	for _, decision := range []string{`release_quarantined_event(1)`, `drop_quarantined_event(1, 'a mistake')`} {
+		wantCode(t, w.pool, "55000", `select rewind.`+decision)
+	}
+	if n := w.logged(); n != 1 {
+		t.Errorf("%d records", n)
 	}
 }
 

@@ -31,7 +31,7 @@ begin
 
   select l.stream_ids, l.partitions into v_stream_ids, v_partitions from rewind._lock_streams(p_tree, p_tenant_id, p_streams) l;
   if v_is_guarded and v_complaints is null
-    and exists (select from rewind.quarantined_events q where q.tree_id = p_tree.tree_id and q.state = 'dropped') then
+    and exists (select from rewind.quarantined_events q where q.tree_id = p_tree.tree_id and q.state <> 'released') then
     v_complaints := '[]';
   end if;
 

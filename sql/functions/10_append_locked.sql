@@ -59,6 +59,14 @@ begin
   if p_expected_version <> coalesce(v_versions[1], 0) and true = any (v_is_new) then
     perform rewind._refuse_version(p_streams[1], p_expected_version, v_is_new, v_versions[1]);
   end if;
+  if v_is_held is not null then
+    -- Held back once, and sent again now that the guards let it in.
+    update rewind.quarantined_events q
+    set state = 'released',
+        decided_at = v_now
+    from unnest(p_stream_of, v_event_ids, v_is_new) e(s, event_id, is_new)
+    where e.is_new and q.stream_id = p_stream_ids[e.s] and q.event_id = e.event_id and q.state = 'held';
+  end if;
 
   if false = any (v_is_new) then
     -- What is new goes by itself; then all of the call is read back.

@@ -1,5 +1,6 @@
 -- Which events of a call are for the log and not yet there; of several with one id, the first. Arrays as in _append_locked; p_newest: the
--- streams' newest event ids, beyond which nothing is looked up, null: unknown; p_is_held: those in quarantine, null: none. Errors: RW002.
+-- streams' newest event ids, beyond which nothing is looked up, null: unknown; p_is_held: those that stay in quarantine,
+-- null: nothing of the call is there. Errors: RW002.
 create or replace function rewind._find_new(
   p_stream_ids uuid[],
   p_stream_of int[],
@@ -23,7 +24,7 @@ begin
     from unnest(p_stream_of, p_event_ids) with ordinality u(s, event_id, n)
     left join lateral rewind._stored_event(p_stream_ids[u.s], case when (u.event_id > p_newest[u.s]) is not true then u.event_id end) w on true
   ) e;
-  if true = all (v_is_new) then
+  if p_is_held is null and true = all (v_is_new) then
     return v_is_new;
   end if;
 
@@ -34,7 +35,8 @@ begin
     window same_id as (partition by u.s, u.event_id order by u.n)
   ) e
   left join lateral rewind._stored_event(p_stream_ids[e.s], e.event_id) w on true
-  left join rewind.quarantined_events q on p_is_held[e.n] and q.stream_id = p_stream_ids[e.s] and q.event_id = e.event_id
+  left join rewind.quarantined_events q
+    on p_is_held is not null and q.stream_id = p_stream_ids[e.s] and q.event_id = e.event_id and q.state <> 'released'
   where case
     when w.event_id is not null then (e.event_type, e.payload) is distinct from (w.event_type, w.payload)
     when q.event_id is not null then (e.event_type, e.payload) is distinct from (q.event_type, q.payload)

@@ -1,7 +1,7 @@
 -- Acts on the complaints that _check_event_ids has about events of a call, all of whose ids are made: under skew_policy reject they are
 -- refused, under quarantine put aside, once each. The result says which are held back, those among them that were dropped before, whatever
 -- is to say about them now. What its stream has already is not held back, whatever the guards say by now. Arrays as in _append_locked.
--- Null: nothing is held back. Errors: RW004, RW015, each with every index.
+-- Null: nothing is held back, and nothing was. Errors: RW004, RW015, each with every index.
 create or replace function rewind._guard_events(
   p_tree rewind.trees,
   p_tenant_id text,
@@ -18,22 +18,22 @@ create or replace function rewind._guard_events(
   set search_path = pg_catalog, pg_temp
 as $function$
 declare
-  v_is_dropped boolean[];
+  v_states text[]; -- by event, null where the event is in the log or was never held back
   v_complaints jsonb[]; -- by event, null where there is nothing to complain about
 begin
   select
-    array_agg(w.event_id is null and q.event_id is not null order by e.n),
-    array_agg(case when w.event_id is null and q.event_id is null then c.complaint end order by e.n)
-  into v_is_dropped, v_complaints
+    array_agg(case when w.event_id is null then q.state end order by e.n),
+    array_agg(case when w.event_id is null and q.state is distinct from 'dropped' then c.complaint end order by e.n)
+  into v_states, v_complaints
   from unnest(p_stream_of, p_event_ids) with ordinality e(s, event_id, n)
   left join jsonb_array_elements(p_complaints) c(complaint) on (c.complaint ->> 'index')::int = e.n - 1
   left join lateral rewind._stored_event(p_stream_ids[e.s], e.event_id) w on true
-  left join rewind.quarantined_events q on q.stream_id = p_stream_ids[e.s] and q.event_id = e.event_id and q.state = 'dropped';
-  if num_nonnulls(variadic v_complaints) = 0 then
-    return case when true = any (v_is_dropped) then v_is_dropped end;
+  left join rewind.quarantined_events q on q.stream_id = p_stream_ids[e.s] and q.event_id = e.event_id and q.state <> 'released';
+  if num_nonnulls(variadic v_states) = 0 and num_nonnulls(variadic v_complaints) = 0 then
+    return null;
   end if;
 
-  if rewind._tree_options(p_tree.tree_id) ->> 'skew_policy' = 'reject' then
+  if num_nonnulls(variadic v_complaints) > 0 and rewind._tree_options(p_tree.tree_id) ->> 'skew_policy' = 'reject' then
     perform rewind._refuse_complaints(to_jsonb(array_remove(v_complaints, null)));
   end if;
 
@@ -46,8 +46,8 @@ begin
   order by e.n
   on conflict (stream_id, event_id) do nothing;
   return array(
-    select h.is_dropped or h.complaint is not null
-    from unnest(v_is_dropped, v_complaints) with ordinality h(is_dropped, complaint, n)
+    select h.complaint is not null or h.state is not distinct from 'dropped'
+    from unnest(v_states, v_complaints) with ordinality h(state, complaint, n)
     order by h.n
   );
 end

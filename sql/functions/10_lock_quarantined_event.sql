@@ -1,4 +1,4 @@
--- Locks and returns an event in quarantine. Errors: 22023.
+-- Locks the partition of the stream to which an event in quarantine belongs, as appends do first, then the event, and returns it. Errors: 22023, 40001.
 create or replace function rewind._lock_quarantined_event(p_quarantine_id bigint) returns rewind.quarantined_events
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
@@ -6,6 +6,10 @@ as $function$
 declare
   v_event rewind.quarantined_events;
 begin
+  perform rewind._lock_streams(t, q.tenant_id, array[q.stream_key])
+  from rewind.quarantined_events q
+  join rewind.trees t on t.tree_id = q.tree_id
+  where q.quarantine_id = p_quarantine_id;
   select * into v_event from rewind.quarantined_events q where q.quarantine_id = p_quarantine_id for update;
   if not found then
     raise exception 'no event % in quarantine', p_quarantine_id using

@@ -5,7 +5,7 @@
 -- Errors, in this order: RW005, 22023, RW017, RW003, RW004, RW015, RW002, RW001; 40001. Those about events name every event to blame.
 --
 -- Most calls bring one event in a READ COMMITTED transaction. They are served here with plain values, in a third of the time that sets take;
--- the others, and one that the guards of the tree hold back or that was dropped, by _append_many.
+-- the others, and one that the guards of the tree hold back or held back before, by _append_many.
 create or replace function rewind.append_events(
   p_tree text,
   p_stream text,
@@ -87,7 +87,7 @@ begin
       return;
     end if;
     if exists (
-      select from rewind.quarantined_events q where q.stream_id = v_stream_id and q.event_id = v_event_id and q.state = 'dropped'
+      select from rewind.quarantined_events q where q.stream_id = v_stream_id and q.event_id = v_event_id and q.state <> 'released'
     ) then
       return query select * from rewind._append_many(p_tree, v_tenant_id, p_stream, p_events, p_expected_version);
       return;

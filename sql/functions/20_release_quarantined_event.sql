@@ -1,6 +1,6 @@
 -- Appends an event from quarantine to its stream, past the guards of the tree, also one that was dropped. Idempotent: released again, it
--- comes back with its place and was_new false. Locks the event in quarantine, then the stream's partition, until the transaction ends.
--- Errors: 22023 no such event, RW002, 40001.
+-- comes back with its place and was_new false. Locks the stream's partition, then the event in quarantine, until the transaction ends.
+-- Errors: 22023 no such event, 55000 it was released, and trimmed since; RW002, 40001.
 create or replace function rewind.release_quarantined_event(p_quarantine_id bigint, p_options jsonb default '{}')
   returns setof rewind.appended
   language plpgsql volatile parallel unsafe security invoker
@@ -11,6 +11,10 @@ declare
 begin
   perform rewind._check_options(p_options, array[]::text[]);
   v_event := rewind._lock_quarantined_event(p_quarantine_id);
+  if v_event.state = 'released' and not exists (select from rewind._stored_event(v_event.stream_id, v_event.event_id)) then
+    raise exception 'event % of the quarantine was released, and trimmed since', p_quarantine_id using
+      errcode = '55000', detail = jsonb_build_object('quarantine_id', p_quarantine_id, 'event_id', v_event.event_id)::text;
+  end if;
   return query
   select a.*
   from rewind.trees t

@@ -57,6 +57,11 @@ begin
       perform rewind._refuse_reuse(jsonb_build_array(jsonb_build_object('index', 0, 'event_id', v_result.event_id)));
     end if;
     v_result.way := 'duplicate';
+  elsif exists (
+    select from rewind.quarantined_events q
+    where q.stream_id = v_stream.stream_id and q.event_id = v_result.event_id and q.state = 'dropped'
+  ) then
+    v_result.way := 'quarantine';
   elsif v_errors is not null then
     if rewind._tree_options(v_tree.tree_id) ->> 'skew_policy' = 'reject' then
       perform rewind._refuse_complaints(v_errors);
