@@ -481,12 +481,25 @@ func TestDroppedEventStaysOut(t *testing.T) {
 		t.Errorf("its preview says %s", way)
 	}
 
+	w.exec(`select rewind.set_options('{"skew_policy": "quarantine"}', p_tree => 't')`)
 	for level, events := range seen {
-		for i, sent := range [][]any{{events[0]}, {events[1], made()}} {
-			tx := begin(t, w.pool, pgx.TxOptions{IsoLevel: level})
-			queryOne[int](t, tx, `select count(*) from rewind.wal`)
-			drop(events[i])
-			wantCode(t, tx, "40001", appendOneSQL, sent, nil)
+		for _, isHeldBefore := range []bool{true, false} {
+			for i := range events {
+				tx := begin(t, w.pool, pgx.TxOptions{IsoLevel: level})
+				queryOne[int](t, tx, `select count(*) from rewind.wal`)
+				e := events[i]
+				if !isHeldBefore {
+					testdb.Advance(t, w.pool, -3*time.Hour)
+					e = hold()
+					testdb.Advance(t, w.pool, 3*time.Hour)
+				}
+				drop(e)
+				sent := []any{e, made()}[:i+1]
+				wantCode(t, tx, "40001", appendOneSQL, sent, nil)
+				if err := tx.Rollback(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 	}
 	tx := begin(t, w.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
