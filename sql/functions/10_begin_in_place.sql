@@ -8,6 +8,11 @@ as $function$
 declare
   v_generation_id constant int := p_perspective.active_generation;
 begin
+  perform rewind._take_stream_locks(p_perspective.perspective_name, array(
+    select k.stream_id from rewind.perspective_skips k where k.perspective_name = p_perspective.perspective_name and not k.effective
+    union
+    select l.stream_id from rewind.perspective_stream_locks l where l.generation_id = v_generation_id
+  ));
   delete from rewind.perspective_stream_locks where generation_id = v_generation_id;
   perform from rewind.perspective_partitions t
   where t.generation_id in (select g.generation_id from rewind.perspective_generations g where g.perspective_name = p_perspective.perspective_name)

@@ -1,6 +1,6 @@
 -- Lets skips of a stream (null: of all), or of one event of it, count, which the active generation has left out. Other generations of the perspective may have those
 -- events in their models: there the stream begins anew, at nothing, and owes everything (8).
--- The caller holds the stream's partitions in all generations. Locks: stream lock rows, cursors.
+-- The caller holds the stream's lock rows and partitions in all generations. Locks: cursors.
 create or replace function rewind._enact_skips(p_perspective text, p_generation_id int, p_stream_id uuid, p_event_id uuid default null)
   returns void
   language plpgsql volatile parallel unsafe security invoker

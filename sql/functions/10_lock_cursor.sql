@@ -1,7 +1,6 @@
 -- What the functions by which people act on one stream's cursor begin with: checks, then the stream lock row (if any) and the cursor of
--- the active generation, locked in that order. p_exclusive: nobody else begins to fold the stream until the transaction ends: the live
--- path waits at the stream's partitions, locked between the two, and claims wait at the lock row, made (expired, reason "exclusive") where there
--- was none; the caller deletes it. Option: tenant_id.
+-- the active generation, locked in that order. p_exclusive: nobody else begins to fold the stream, in whatever generation, until the
+-- transaction ends (_lock_everywhere). Option: tenant_id.
 -- Errors: RW006, RW013 the stream has no cursor, RW014, RW020, 22023.
 create or replace function rewind._lock_cursor(p_perspective text, p_stream text, p_options jsonb, p_exclusive boolean default false)
   returns rewind.perspective_cursors
@@ -21,12 +20,6 @@ begin
     where generation_id = v_generation.generation_id and stream_id = v_stream_id
     for update;
   else
-    insert into rewind.perspective_stream_locks as l (generation_id, stream_id, owner, reason, token, acquired_at, expires_at)
-    select v_generation.generation_id, s.stream_id, 'exclusive', 'exclusive', nextval('rewind.fencing_tokens'), n.now, n.now
-    from rewind.streams s
-    cross join (select rewind._now() as now offset 0) n
-    where s.stream_id = v_stream_id
-    on conflict (stream_id, generation_id) do update set token = l.token;
     perform rewind._lock_everywhere(p_perspective, v_stream_id);
   end if;
   select * into v_cursor

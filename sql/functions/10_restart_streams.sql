@@ -1,5 +1,5 @@
--- Takes cursors of a generation that isn't shown back to nothing; they owe everything (8). A repair under way loses its lock.
--- Locks: stream lock rows, cursors.
+-- Takes cursors of a generation that isn't shown back to nothing; they owe everything (8). A repair under way loses its lock: the caller
+-- holds the lock rows, or one could be claimed meanwhile. Locks: cursors.
 create or replace function rewind._restart_streams(p_generation_id int, p_stream_ids uuid[]) returns void
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp

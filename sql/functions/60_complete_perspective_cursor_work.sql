@@ -40,6 +40,11 @@ begin
   v_generation := rewind._writable_generation(p_generation_id);
   v_options := rewind._perspective_options(v_generation.perspective_name);
 
+  -- A skip that is recorded after this takes the lock away.
+  v_skips := p_error is null and rewind._has_pending_skips(v_generation, p_stream_id);
+  if v_skips then
+    perform rewind._lock_everywhere(v_generation.perspective_name, p_stream_id);
+  end if;
   select * into v_lock
   from rewind.perspective_stream_locks
   where generation_id = p_generation_id and stream_id = p_stream_id
@@ -52,10 +57,6 @@ begin
       hint = 'nothing was written; whoever holds the lock now repairs the stream';
   end if;
   perform rewind._writable_generation(p_generation_id); -- once more: who pauses a perspective waits for its stream locks
-  v_skips := p_error is null and rewind._has_pending_skips(v_generation, p_stream_id);
-  if v_skips then
-    perform rewind._lock_everywhere(v_generation.perspective_name, p_stream_id);
-  end if;
   select * into v_before
   from rewind.perspective_cursors
   where generation_id = p_generation_id and stream_id = p_stream_id

@@ -2,7 +2,7 @@
 -- or below, the stream is flagged from the event on, and the skip counts from the completion that leaves it out, so that the model is
 -- its fold at every commit. A repair under way loses its lock: it may have folded the event. If the stream failed at this event it is
 -- tried again at once. Skipping it again changes nothing.
--- Locks: stream lock row, perspective partition, cursor. Errors: RW006, RW013 no cursor, RW014, RW020, 40001, 22023 no such event, no reason.
+-- Locks, in all generations: stream lock rows, partitions; then cursors. Errors: RW006, RW013 no cursor, RW014, RW020, 40001, 22023 no such event, no reason.
 create or replace function rewind.skip_perspective_event(
   p_perspective text, p_stream text, p_event_id uuid, p_reason text, p_options jsonb default '{}'
 ) returns setof rewind.perspective_cursors
@@ -36,9 +36,8 @@ begin
   if v_is_new and v_version > v_cursor.applied_version then
     perform rewind._enact_skips(p_perspective, v_cursor.generation_id, v_cursor.stream_id, p_event_id);
   end if;
-  delete from rewind.perspective_stream_locks
-  where generation_id = v_cursor.generation_id and stream_id = v_cursor.stream_id and (v_is_new or reason = 'exclusive');
   if v_is_new then
+    delete from rewind.perspective_stream_locks where generation_id = v_cursor.generation_id and stream_id = v_cursor.stream_id;
     if v_version <= v_cursor.applied_version then
       perform rewind._flag_cursors(v_cursor.generation_id, array[v_cursor.stream_id], array[p_event_id]);
     end if;
