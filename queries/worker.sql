@@ -212,5 +212,5 @@ update rewind.perspective_rebuilds
 set state = 'failed', error = @error::text, waits_for = null, completed_at = rewind._now()
 where rebuild_id = @rebuild_id and state = 'running';
 
--- name: FoldsInSQL :one
-select (apply is not null)::boolean as in_sql from rewind.perspectives where perspective_name = @perspective;
+-- name: FoldsInGo :one
+select (apply is null)::boolean as in_go from rewind.perspective_generations where generation_id = @generation_id;

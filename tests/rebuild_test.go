@@ -649,6 +649,71 @@ func TestSwapTakesPendingSkipsAlong(t *testing.T) {
 	}
 }
 
+// A version may be folded in Go and the next one in SQL, or the other way round: each generation by the fold that it was made for, by one worker.
+func TestVersionsInGoAndSQL(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	w.exec(`create function app.counted(model jsonb, event rewind.event) returns jsonb language sql immutable as $$
+		select jsonb_build_object('n', coalesce((model ->> 'n')::int, 0) + 1, 'by', 'SQL') $$`)
+	type counted struct {
+		N  int    `json:"n"`
+		By string `json:"by"`
+	}
+	const create = `select from rewind.create_perspective('c', 't', 'app.counted(jsonb, rewind.event)', p_version => $1, p_options => '{"inline_rewind_events": 0, "debounce_window": "0s", "rewind_share": 1}')`
+	w.exec(create, 1)
+	w.append("s", testEvent{at: 10, v: 1}, testEvent{at: 20, v: 2})
+	runUntilIdle(t, w, worker.Config{})
+
+	k := newWorker(t, w, worker.Config{})
+	register(t, k, worker.Perspective[counted]{Name: "c", Tree: "t", Version: 2, Apply: func(model counted, _ rewind.Event) (counted, error) {
+		return counted{model.N + 1, "Go"}, nil
+	}})
+	stop := start(t, k)
+	events := 2
+	// settled appends a late event and one in order, and wants all generations to have folded them, each by its own fold.
+	settled := func(want map[int]string) {
+		t.Helper()
+		w.append("s", testEvent{at: 15, v: 1}, testEvent{at: 20 + events, v: 1})
+		events += 2
+		eventually(t, func() bool {
+			models := map[int]string{}
+			for generation := range want {
+				models[generation] = queryOne[string](t, w.pool, `select concat_ws(' ', model ->> 'n', model ->> 'by', status) from rewind.perspective_cursors
+					where generation_id = $1 and stream_id = rewind.stream_id('t', 's')`, generation)
+			}
+			for generation, by := range want {
+				if models[generation] != fmt.Sprint(events, " ", by, " 2") {
+					return false
+				}
+			}
+			return true
+		})
+		for generation := range want {
+			w.verified("c", generation)
+		}
+	}
+	w.waitForRebuild("c")
+	first := w.active("c") - 1
+	settled(map[int]string{first: "SQL", first + 1: "Go"})
+	w.exec(`select from rewind.rollback_perspective('c')`)
+	w.waitForRebuild("c")
+	if by := queryOne[string](t, w.pool, `select model ->> 'by' from lens.c`); by != "SQL" || w.active("c") != first {
+		t.Errorf("after the rollback generation %d is shown, folded in %s", w.active("c"), by)
+	}
+	settled(map[int]string{first: "SQL", first + 1: "Go"})
+	w.exec(`select from rewind.rollback_perspective('c')`)
+	w.waitForRebuild("c")
+	w.exec(create, 3)
+	w.waitForRebuild("c")
+	settled(map[int]string{first + 1: "Go", first + 2: "SQL"})
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if failed := queryOne[int](t, w.pool, `select count(*) from rewind.perspective_cursors where error is not null`); failed > 0 {
+		t.Errorf("%d streams failed", failed)
+	}
+}
+
 // modelTable is that of the models that are shown.
 func (w *world) modelTable() string {
 	w.t.Helper()

@@ -28,7 +28,11 @@ const (
 
 // applyBatch applies the next batch of a partition. pgx.ErrNoRows: another session has the partition.
 func (r *runner) applyBatch(ctx context.Context, item db.RewindWork, limit int) (db.RewindAppliedBatch, error) {
-	if perspective, ok := r.perspectives[item.PerspectiveName]; ok {
+	perspective, inGo, err := r.goFold(ctx, item.PerspectiveName, item.GenerationID)
+	if err != nil {
+		return db.RewindAppliedBatch{}, err
+	}
+	if inGo {
 		return r.applyCarefully(ctx, item, perspective, limit)
 	}
 	// One round trip: if this process is stopped in the middle, the server goes on without it.

@@ -121,11 +121,11 @@ func (w *Worker) Rebuild(ctx context.Context, request Rebuild) (result RebuildRe
 	if err := w.query.HoldRebuild(ctx, w.pool, db.HoldRebuildParams{RebuildID: begun.RebuildID, Held: request.Check != nil}); err != nil {
 		return result, err
 	}
-	folds, err := w.query.FoldsInSQL(ctx, w.pool, request.Perspective)
+	inGo, err := w.query.FoldsInGo(ctx, w.pool, begun.GenerationID)
 	if err != nil {
 		return result, err
 	}
-	if _, registered := w.perspectives[request.Perspective]; !folds && !registered {
+	if _, registered := w.perspectives[request.Perspective]; inGo && !registered {
 		return w.watch(ctx, begun, request, nil)
 	}
 
@@ -315,7 +315,10 @@ func (r *runner) endRebuild(ctx context.Context, item db.RewindWork) (ended db.R
 		return ended, err
 	}
 	ended, err = r.query.FinishRebuild(ctx, inBoundedTransaction(r.pool), *item.RebuildID)
-	perspective, inGo := r.perspectives[item.PerspectiveName]
+	if err != nil {
+		return ended, err
+	}
+	perspective, inGo, err := r.goFold(ctx, item.PerspectiveName, item.GenerationID)
 	if err != nil || !inGo || ended.State != "running" || ended.WaitsFor == nil || *ended.WaitsFor != waitsForUnread {
 		return ended, err
 	}

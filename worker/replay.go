@@ -154,7 +154,11 @@ func (p *replay) foldPages(ctx context.Context) (*foldError, error) {
 }
 
 func (p *replay) foldPage(ctx context.Context, limit int64) (page, error) {
-	if perspective, ok := p.perspectives[p.claimed.PerspectiveName]; ok {
+	perspective, inGo, err := p.goFold(ctx, p.claimed.PerspectiveName, p.claimed.GenerationID)
+	if err != nil {
+		return page{}, err
+	}
+	if inGo {
 		return p.foldGoPage(ctx, perspective, min(limit, maxGoPageEvents))
 	}
 	row, err := p.query.ReplayPage(ctx, inBoundedTransaction(p.pool), db.ReplayPageParams{

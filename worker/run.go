@@ -66,8 +66,9 @@ type runner struct {
 	delay    time.Duration
 	failures int // of polls in a row
 
-	folding  *semaphore.Weighted // each fold in Go takes one of foldingAlone; one that may end the process takes all
-	outlived sync.Map            // partitions whose first batches in Go ended neither themselves nor this process
+	folding   *semaphore.Weighted // each fold in Go takes one of foldingAlone; one that may end the process takes all
+	outlived  sync.Map            // partitions whose first batches in Go ended neither themselves nor this process
+	foldsInGo sync.Map            // by generation id, whether it folds in Go: versions of a perspective may differ in that
 
 	listening atomic.Bool
 	waiting   bool // to be woken
@@ -160,6 +161,21 @@ func (w *Worker) runUntil(ctx context.Context, untilIdle bool) error {
 		err = ctx.Err()
 	}
 	return err
+}
+
+// goFold returns the fold of a generation that is folded in Go.
+func (r *runner) goFold(ctx context.Context, name string, generationID int32) (perspective goPerspective, inGo bool, err error) {
+	perspective, registered := r.perspectives[name]
+	if !registered {
+		return perspective, false, nil
+	}
+	if known, ok := r.foldsInGo.Load(generationID); ok {
+		return perspective, known.(bool), nil
+	}
+	if inGo, err = r.query.FoldsInGo(ctx, r.pool, generationID); err == nil {
+		r.foldsInGo.Store(generationID, inGo)
+	}
+	return perspective, inGo, err
 }
 
 // registerPerspectives makes sure that the perspectives that fold in Go are in the database; it returns their versions by name.

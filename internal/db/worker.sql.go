@@ -589,15 +589,15 @@ func (q *Queries) FoldingPrefix(ctx context.Context, db DBTX, arg FoldingPrefixP
 	return to_version, err
 }
 
-const foldsInSQL = `-- name: FoldsInSQL :one
-select (apply is not null)::boolean as in_sql from rewind.perspectives where perspective_name = $1
+const foldsInGo = `-- name: FoldsInGo :one
+select (apply is null)::boolean as in_go from rewind.perspective_generations where generation_id = $1
 `
 
-func (q *Queries) FoldsInSQL(ctx context.Context, db DBTX, perspective string) (bool, error) {
-	row := db.QueryRow(ctx, foldsInSQL, perspective)
-	var in_sql bool
-	err := row.Scan(&in_sql)
-	return in_sql, err
+func (q *Queries) FoldsInGo(ctx context.Context, db DBTX, generationID int32) (bool, error) {
+	row := db.QueryRow(ctx, foldsInGo, generationID)
+	var in_go bool
+	err := row.Scan(&in_go)
+	return in_go, err
 }
 
 const forgetWorker = `-- name: ForgetWorker :exec
