@@ -247,3 +247,49 @@ func TestRegister(t *testing.T) {
 		t.Errorf("run that was to end before it began: %v", err)
 	}
 }
+
+// What a batch in Go has to read is bounded: its own records, and the repairs that it makes. Those for which that is too little are for the
+// rewind path, which goes in pages.
+func TestGoBatchIsBounded(t *testing.T) {
+	t.Parallel()
+	const streams, events, maxBytes = 10, 50, 100_000
+	w := newWorld(t, worldOptions{})
+	options := map[string]any{"inline_rewind_events": 256, "debounce_window": "0s", "rewind_share": 1, "snapshots_enabled": false}
+	k := newWorker(t, w, worker.Config{})
+	register(t, k, chainPerspective(options))
+	for i := range streams * events {
+		w.exec(`select from rewind.append_events('t', $1, $2)`, fmt.Sprint("s", i%streams), []any{map[string]any{
+			"event_id": at(1000 + i), "type": "happened", "payload": map[string]any{"v": 1}, "metadata": map[string]any{"note": noise(i, 1000)},
+		}})
+	}
+	settle(t, w, k)
+	for i := range streams {
+		w.append(fmt.Sprint("s", i), testEvent{at: i, v: 2})
+	}
+	read := func(maxBytes int) (read, size int64) {
+		t.Helper()
+		tx := begin(t, w.pool, pgx.TxOptions{})
+		defer tx.Rollback(t.Context())
+		generation := queryOne[int](t, tx, `select active_generation from rewind.perspectives where perspective_name = 'g'`)
+		if err := tx.QueryRow(t.Context(), `
+			select count(*) filter (where event_id is not null), coalesce(sum(rewind._event_size(payload, metadata)) filter (where event_id is not null), 0)
+			from rewind._read_go_batch($1, 0, 5000, $2)`, generation, maxBytes).Scan(&read, &size); err != nil {
+			t.Fatal(err)
+		}
+		return read, size
+	}
+	if n, size := read(maxBytes); n == 0 || size > 2*maxBytes {
+		t.Errorf("%d events of %d bytes are read", n, size)
+	}
+	if n, _ := read(100 * maxBytes); n != streams*(events+1) {
+		t.Errorf("%d events are read where all fit", n)
+	}
+	// One record is read, whatever its size; its repair alone would be too much.
+	if n, _ := read(1000); n != 0 {
+		t.Errorf("%d events are read where no repair fits", n)
+	}
+	settle(t, w, k)
+	if diff := cmp.Diff(w.states("p"), w.states("g")); diff != "" {
+		t.Errorf("cursors (-SQL +Go):\n%s", diff)
+	}
+}

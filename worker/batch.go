@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// maxBatchBytes bounds the payloads of a batch that is folded in Go.
+	// maxBatchBytes bounds what a batch that is folded in Go has to be read, and once more what its repairs have.
 	maxBatchBytes = 4 << 20
-	// Over a Unix socket the server can't tell that a worker has stopped reading: there a batch fits into the socket's buffer.
-	maxLocalBatchBytes = 64 << 10
+	// Over a Unix socket the server can't tell that a worker has stopped reading: there a batch fits into the socket's buffer (208 kB).
+	maxLocalBatchBytes = 80 << 10
 	// maxLoggedFailures bounds the log entries of one batch.
 	maxLoggedFailures = 20
 )

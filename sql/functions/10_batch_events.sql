@@ -1,9 +1,9 @@
 -- The text of the common table expressions that bring what a batch folds, up to "events": for each stream, in order or repaired, its
 -- events with what it starts from. Streams whose cursors owe, or that are too deep to be repaired here, are left out, the latter
 -- flagged: the main query has to look at "flagged".
---   $1 generation  $2 partition  $3 from  $4 to  $5 late streams (of _lock_batch)  $6 options
+--   $1 generation  $2 partition  $3 from  $4 to  $5 late streams (of _lock_batch)  $6 options (in Go with max_repair_bytes)
 -- Whatever is per stream is looked up once per stream, and rows that carry payloads are joined and sorted once. A rewind may have applied
--- some of a batch before (partly_applied): nothing of that is folded again.
+-- some of a batch before (partly_applied): nothing of that is folded again. In Go all repairs together take at most max_repair_bytes.
 create or replace function rewind._batch_events(p_generation rewind.perspective_generations) returns text
   language sql stable parallel safe security invoker
   set search_path = pg_catalog, pg_temp
@@ -17,7 +17,7 @@ as $function$
         and w.kind = 6 and (($1).event_types is null or w.event_type = any (($1).event_types))
     ),
     late as materialized (select * from unnest($5)),
-    repairs as materialized (
+    shallow as materialized (
       select r.*, s.stream_key, s.tenant_id
       from (
         select array_agg(stream_id) as ids, array_agg(trigger_event_id) as triggers, array_agg(to_version) as versions,
@@ -34,6 +34,7 @@ as $function$
       -- Counts that don't add up (a damaged cursor or snapshot) are for the rewind path.
       where r.depth <= l.max_depth and r.events_applied + r.depth = i.events_applied + i.events_new
     ),
+    repairs as materialized (%2$s),
     flagged as materialized (
       select f.stream_id
       from (
@@ -58,7 +59,7 @@ as $function$
       ) s
       left join lateral (
         select c.model, c.applied_version, c.events_applied, c.status
-        from %s c where c.stream_id = b.stream_id and c.generation_id = ($1).generation_id
+        from %1$s c where c.stream_id = b.stream_id and c.generation_id = ($1).generation_id
         offset 0
       ) k on true
       where coalesce(k.status, 0) & 44 = 0
@@ -94,7 +95,26 @@ as $function$
       ) w
     )
     $sql$,
-    p_generation.model_table);
+    p_generation.model_table,
+    case when p_generation.apply is not null then 'select * from shallow' else
+      $sql$
+      select f.* from (
+        select r.*, sum(r.bytes) over (order by r.stream_id) as bytes_so_far
+        from (
+          select h.*, (
+              select sum(rewind._event_size(v.payload, v.metadata))
+              from rewind.wal v
+              where v.stream_id = h.stream_id and v.event_id > coalesce(h.snapshot_event_id, '00000000-0000-0000-0000-000000000000')
+                and v.stream_version <= h.to_version
+                and v.kind = 6 and (($1).event_types is null or v.event_type = any (($1).event_types))
+            ) as bytes
+          from shallow h
+        ) r
+        where r.bytes <= ($6 ->> 'max_repair_bytes')::bigint
+      ) f
+      where f.bytes_so_far <= ($6 ->> 'max_repair_bytes')::bigint
+      $sql$
+    end);
 $function$;
 
 comment on function rewind._batch_events(rewind.perspective_generations) is 'Text of the common table expressions that bring what a batch folds.';

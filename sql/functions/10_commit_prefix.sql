@@ -5,7 +5,6 @@
 create or replace function rewind._commit_prefix(
   p_generation rewind.perspective_generations,
   p_cursor rewind.perspective_cursors,
-  p_trigger_event_id uuid,
   p_model jsonb,
   p_last_event_id uuid,
   p_applied_version bigint,
@@ -26,6 +25,7 @@ declare
   v_late boolean := false;
   v_rest rewind.owed_records;
   v_page rewind.replay_page;
+  v_first_event_id uuid;
   v_now constant timestamptz := rewind._now();
 begin
   select * into v_rest from rewind._owed_records(p_generation, p_cursor.stream_id, p_applied_version);
@@ -50,6 +50,10 @@ begin
     end if;
   end if;
 
+  -- Of what is in the model since now; all of it, if that was not known before.
+  select o.least_event_id into v_first_event_id
+  from rewind._owed_records(p_generation, p_cursor.stream_id,
+    case when p_cursor.first_event_at is null then 0 else p_cursor.applied_version end, v_applied_version) o;
   update rewind.perspective_cursors c
   set status = v_status,
       model = v_model,
@@ -65,12 +69,12 @@ begin
       error_event_id = null,
       attempts = 0,
       retry_at = null,
-      first_event_at = least(c.first_event_at, rewind.event_time(p_trigger_event_id)),
+      first_event_at = least(c.first_event_at, rewind.event_time(v_first_event_id)),
       last_event_at = rewind.event_time(v_last_event_id)
   where c.generation_id = p_generation.generation_id and c.stream_id = p_cursor.stream_id;
 end
 $function$;
 
 comment on function rewind._commit_prefix(
-  rewind.perspective_generations, rewind.perspective_cursors, uuid, jsonb, uuid, bigint, bigint, timestamptz
+  rewind.perspective_generations, rewind.perspective_cursors, jsonb, uuid, bigint, bigint, timestamptz
 ) is 'Writes a replayed model and what its cursor still owes.';

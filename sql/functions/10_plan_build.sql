@@ -1,5 +1,5 @@
 -- What the next step of building a partition folds, of the records p_from <= offset < p_to: the streams among them that have no cursor, in
--- the order of their first records, as many as have p_max_events events together (p_max_bytes not null: payloads of so many bytes), but at
+-- the order of their first records, as many as have p_max_events events together (p_max_bytes not null: so many bytes, of _event_size), but at
 -- least one; and up to which offset that is all there is to do. Streams of more than p_max_stream events (or of p_max_bytes) come back as
 -- large ones. to_offset = p_from: the first record is of a stream whose cursor has not applied it, so it is for the live path.
 -- The caller holds the partition, so that nobody else makes cursors of its streams.
@@ -56,7 +56,7 @@ begin
       select l.stream_version as events from rewind.wal l where l.stream_id = k.stream_id order by l.stream_version desc limit 1
     ) h
     left join lateral (
-      select sum(rewind._json_size(v.payload)) as bytes
+      select sum(rewind._event_size(v.payload, v.metadata)) as bytes
       from rewind.wal v
       where v.stream_id = k.stream_id and p_max_bytes is not null and h.events <= p_max_stream
         and v.kind = 6 and (p_generation.event_types is null or v.event_type = any (p_generation.event_types))

@@ -40,7 +40,8 @@ begin
       select l from rewind._lock_batch(v_generation, p_partition, v_range.from_offset, v_range.to_offset) l
     );
     return query execute format('select * from rewind_gen.read_batch_%s($1, $2, $3, $4, $5, $6, $7)', p_generation_id)
-    using v_generation, p_partition, v_range.from_offset, v_range.to_offset, v_late, v_options, v_range.head_offset;
+    using v_generation, p_partition, v_range.from_offset, v_range.to_offset, v_late,
+      v_options || jsonb_build_object('max_repair_bytes', p_max_bytes), v_range.head_offset;
     if found then
       return;
     end if;

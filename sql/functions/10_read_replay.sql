@@ -1,5 +1,5 @@
--- The next candidate events of a stream in chronology up to a version: a page of a replay in Go. At most p_limit, with at most
--- about p_max_bytes of payloads, but at least one if there is any.
+-- The next candidate events of a stream in chronology up to a version: a page of a replay in Go. At most p_limit, of at most about
+-- p_max_bytes (_event_size), but at least one if there is any.
 -- It reads no more than that.
 create or replace function rewind._read_replay(
   p_generation_id int, p_stream_id uuid, p_after_event_id uuid, p_to_version bigint, p_limit int, p_max_bytes bigint
@@ -32,7 +32,7 @@ begin
     where g.generation_id = p_generation_id
     order by w.event_id
   loop
-    v_size := rewind._json_size(v_event.payload);
+    v_size := rewind._event_size(v_event.payload, v_event.metadata);
     exit when v_bytes > 0 and v_bytes + v_size > p_max_bytes;
     v_bytes := v_bytes + v_size;
     return next v_event;

@@ -77,7 +77,7 @@ begin
     where generation_id = p_generation_id and stream_id = p_stream_id
       and (event_id >= v_trigger or p_snapshot_event_id is null);
     perform rewind._save_snapshots(v_generation, p_stream_id, p_snapshots, p_last_event_id, v_options);
-    perform rewind._commit_prefix(v_generation, v_before, v_trigger, nullif(p_model, 'null'), p_last_event_id,
+    perform rewind._commit_prefix(v_generation, v_before, nullif(p_model, 'null'), p_last_event_id,
       p_applied_version, p_events_applied, v_lock.acquired_at);
     if v_skips then
       perform rewind._enact_skips(v_generation.perspective_name, p_generation_id, p_stream_id);
