@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"regexp"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -56,6 +59,9 @@ func Append(ctx context.Context, tx DBTX, tree, stream string, events []NewEvent
 	if err != nil {
 		return nil, err
 	}
+	if err := checkNames("tree or stream", tree, stream); err != nil {
+		return nil, wrap(err, doing)
+	}
 	encoded, err := encode(events)
 	if err != nil {
 		return nil, wrap(err, doing)
@@ -83,8 +89,13 @@ func AppendBatch(ctx context.Context, tx DBTX, tree string, events []StreamEvent
 		return nil, err
 	}
 	plain := make([]NewEvent, len(events))
+	names := []string{tree}
 	for i, e := range events {
 		plain[i] = e.NewEvent
+		names = append(names, e.Stream)
+	}
+	if err := checkNames("tree or stream", names...); err != nil {
+		return nil, wrap(err, doing)
 	}
 	encoded, err := encode(plain)
 	if err != nil {
@@ -137,6 +148,21 @@ type encodedEvent struct {
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
+const reasonNoText = "not UTF-8, or with a NUL in it"
+
+// isText tells whether PostgreSQL can store a text. Others would be altered on their way, and two of them might become one.
+func isText(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
+
+// checkNames refuses names that are no text.
+func checkNames(kind string, names ...string) error {
+	for _, name := range names {
+		if !isText(name) {
+			return &Error{Code: "22021", Message: fmt.Sprintf("%s %q is %s", kind, name, reasonNoText)}
+		}
+	}
+	return nil
+}
+
 // nulEscape finds the one thing that JSON can say and PostgreSQL can't store.
 var nulEscape = regexp.MustCompile(`(?:^|[^\\])(?:\\\\)*\\u0000`)
 
@@ -148,9 +174,17 @@ func encode(events []NewEvent) ([]encodedEvent, error) {
 			encoded[i].ID = &e.ID
 		}
 		if !e.Time.IsZero() {
-			// What the database keeps of it, so that equal times are equal.
-			happened := e.Time.UTC().Truncate(time.Microsecond)
+			happened := toMicroseconds(e.Time.UTC())
 			encoded[i].Time = &happened
+			switch {
+			case e.ID != uuid.Nil:
+				malformed = append(malformed, EventError{Index: i, Field: "time", Reason: "event_id has a time already"})
+			case happened.Before(time.Unix(0, 0)) || happened.Year() > 9999:
+				malformed = append(malformed, EventError{Index: i, Field: "time", Reason: "not between 1970 and 9999"})
+			}
+		}
+		if !isText(e.Type) {
+			malformed = append(malformed, EventError{Index: i, Field: "type", Reason: reasonNoText})
 		}
 		if e.Type != "" {
 			encoded[i].Type = &e.Type
@@ -176,6 +210,12 @@ func encode(events []NewEvent) ([]encodedEvent, error) {
 		return nil, malformedError(malformed)
 	}
 	return encoded, nil
+}
+
+// toMicroseconds rounds a time as the database rounds its text, so that what is one time there is one here.
+func toMicroseconds(t time.Time) time.Time {
+	fraction := math.RoundToEven(float64(t.Nanosecond()) / 1e9 * 1e6)
+	return t.Truncate(time.Second).Add(time.Duration(fraction) * time.Microsecond)
 }
 
 // fillIDs gives those events of a batch that come with a time the ids that follow from it.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"strconv"
 	"time"
@@ -65,6 +67,9 @@ func (c *Cursor) UnmarshalJSON(text []byte) error {
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&in); err != nil {
 		return fmt.Errorf("rewind: feed cursor: %w", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return errors.New("rewind: feed cursor: something follows it")
 	}
 	read := Cursor{tree: in.Tree, generation: in.Generation, offsets: in.Offsets}
 	if in.Epoch != nil {

@@ -133,7 +133,7 @@ func wrap(err error, doing string) error {
 // asMalformed gives its proper code to an event that already PostgreSQL's parser refused.
 func asMalformed(err error) error {
 	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) && slices.Contains([]string{"22P02", "22P05", "22021"}, pgErr.Code) {
+	if errors.As(err, &pgErr) && slices.Contains([]string{"22P02", "22P05", "22021", "22003"}, pgErr.Code) {
 		return &Error{Code: "RW017", Message: "malformed event: " + pgErr.Message, Detail: pgErr.Detail, Hint: pgErr.Hint, cause: err}
 	}
 	return err

@@ -14,7 +14,8 @@ const (
 
 // Follow yields the records of a tree's feed from a cursor on, and goes on with those that are committed later, until the context is
 // cancelled or something fails; then it yields the error and ends. It is [Subscribe], again and again: when there is nothing new it waits,
-// up to a second ([MaxPoll]) or until it is woken ([WakeOn]). A record's cursor is where another call goes on.
+// up to a second ([MaxPoll]) or until it is woken ([WakeOn]). A record's cursor is where another call goes on. Records of a partition come in
+// order, and so do those of a stream; what commits late in one partition comes after what was read of others.
 // Options: those of Subscribe, [MaxPoll], [WakeOn].
 func Follow(ctx context.Context, tx DBTX, tree string, from Cursor, opts ...Option) iter.Seq2[Record, error] {
 	o, err := collect(opts, append([]string{"MaxPoll", "WakeOn"}, filterOptions...)...)
@@ -59,7 +60,10 @@ func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-timer.C:
-	case <-wake:
+	case _, open := <-wake:
+		if !open { // which says nothing any more
+			return pause(ctx, d, nil)
+		}
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ type options struct {
 
 // feedFilter is what a reader of the feed asks for.
 type feedFilter struct {
-	EventTypes   []string `json:"event_types,omitempty"`
-	Kinds        []Kind   `json:"kinds,omitempty"`
+	EventTypes   []string `json:"event_types,omitzero"`
+	Kinds        []Kind   `json:"kinds,omitzero"`
 	KeyPrefix    string   `json:"key_prefix,omitempty"`
 	Origin       Origin   `json:"origin,omitempty"`
 	withoutLocal bool
@@ -73,14 +73,14 @@ func AfterVersion(version int64) Option {
 	return Option{"AfterVersion", func(o *options) { o.arrival, o.afterVersion = true, &version }}
 }
 
-// EventTypes makes the feed yield only events of these types.
+// EventTypes makes the feed yield only events of these types, of none: no events.
 func EventTypes(types ...string) Option {
-	return Option{"EventTypes", func(o *options) { o.filter.EventTypes = types }}
+	return Option{"EventTypes", func(o *options) { o.filter.EventTypes = append([]string{}, types...) }}
 }
 
-// Kinds makes the feed yield only records of these kinds.
+// Kinds makes the feed yield only records of these kinds, of none: nothing.
 func Kinds(kinds ...Kind) Option {
-	return Option{"Kinds", func(o *options) { o.filter.Kinds = kinds }}
+	return Option{"Kinds", func(o *options) { o.filter.Kinds = append([]Kind{}, kinds...) }}
 }
 
 // KeyPrefix makes the feed yield only records of streams whose key starts with a prefix.
@@ -116,7 +116,7 @@ func collect(opts []Option, taken ...string) (options, error) {
 		}
 		opt.set(&o)
 	}
-	return o, nil
+	return o, checkNames("tenant", o.tenant)
 }
 
 // inSQL returns the options that the SQL functions take as JSON.

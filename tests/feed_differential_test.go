@@ -163,13 +163,9 @@ func (l randomLog) filter() (opts []rewind.Option, filter map[string]any, withLo
 	if l.IntN(3) == 0 {
 		types = [][]string{{"rare"}, {"odd", ""}, {"it's \"quoted\""}, {"none"}, {}}[l.IntN(5)]
 		opts, filter["event_types"] = append(opts, rewind.EventTypes(types...)), types
-		if len(types) == 0 {
-			delete(filter, "event_types") // as in Go
-			types = nil
-		}
 	}
 	if l.IntN(4) == 0 {
-		kinds = [][]rewind.Kind{{6}, {0, 5}, {1, 2, 3, 4}, {5}}[l.IntN(4)]
+		kinds = [][]rewind.Kind{{6}, {0, 5}, {1, 2, 3, 4}, {5}, {}}[l.IntN(5)]
 		opts, filter["kinds"] = append(opts, rewind.Kinds(kinds...)), kinds
 	}
 	if l.IntN(4) == 0 {

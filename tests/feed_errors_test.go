@@ -68,7 +68,7 @@ func TestFeedErrors(t *testing.T) {
 	wantFeedError(t, pool, change(end, "{tree}", `"other"`), "RW012", rewind.ErrCursorOfOtherHistory)
 	wantFeedError(t, pool, change(end, "{generation}", "2"), "RW018", rewind.ErrUnknownGeneration)
 	wantFeedError(t, pool, change(end, "{offsets,7}", "0"), "RW018", rewind.ErrUnknownGeneration)
-	for _, malformed := range []string{`[]`, `"end"`, `{"offset": {}}`, `{"offsets": {"a": 1}}`, `{"offsets": {"0": -1}}`, `{"offsets": [1]}`, `{"epoch": "x"}`, `{"after": {"0": "x"}}`} {
+	for _, malformed := range []string{`[]`, `"end"`, `{"offset": {}}`, `{"offsets": {"a": 1}}`, `{"offsets": {"0": -1}}`, `{"offsets": [1]}`, `{"epoch": "x"}`, `{"after": {"0": "x"}}`, `{"offsets": {"00": 2}}`, `{"after": {"01": "5"}}`} {
 		wantCode(t, pool, "22023", `select from rewind.read_feed('t', $1)`, malformed)
 	}
 	wantCode(t, pool, "RW005", `select from rewind.read_feed('nowhere')`)
@@ -76,6 +76,20 @@ func TestFeedErrors(t *testing.T) {
 	wantCode(t, pool, "22023", `select from rewind.feed_cursor_at('t')`)
 	wantCode(t, pool, "22023", `select from rewind.feed_cursor_at('t', now(), 1)`)
 	wantCode(t, pool, "RW011", `select from rewind.read_feed('t', null, $1)`, change(end, "{offsets,1}", "1000"))
+	wantCode(t, pool, "RW012", `select from rewind.read_feed('t', null, $1)`, change(end, "{after,1}", `"17"`))
+	wantCode(t, pool, "RW012", `select from rewind.trim_tree('t', $1)`, change(middle, "{after,0}", `"17"`))
+	for _, text := range []string{`{"offsets": {"0": 1}} and more`, `{"offsets": {"0": 1}} {}`} {
+		var c rewind.Cursor
+		if err := c.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%s is taken for a cursor", text)
+		}
+	}
+	for when, want := range map[string]string{"-infinity": "{}", "1900-01-01": "{}", "7000-01-01": end.String(), "infinity": end.String()} {
+		got := queryOne[string](t, pool, `select rewind.feed_cursor_at('t', $1::timestamptz)::text`, when)
+		if page, _ := sqlPage(t, pool, got, nil, 1000, `{}`); (len(page) == 20) != (want == "{}") {
+			t.Errorf("%d records are after %s", len(page), when)
+		}
+	}
 
 	// One written by hand is not checked against the record before it.
 	if page, _ := sqlPage(t, pool, `{"offsets": {"0": 3}}`, nil, 1000, `{}`); len(page) != 17 {

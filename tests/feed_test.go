@@ -433,13 +433,33 @@ func TestFeedCompressedRecords(t *testing.T) {
 	}
 }
 
-// countingLoads counts how often large records are loaded.
+// A channel that is closed says nothing any more; Follow then asks as if it had none.
+func TestFollowWithClosedWake(t *testing.T) {
+	t.Parallel()
+	pool := newFeed(t, 1)
+	wake := make(chan struct{})
+	close(wake)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	counting := &countingLoads{Pool: pool}
+	for _, err := range rewind.Follow(ctx, counting, "t", rewind.Initial, rewind.WakeOn(wake)) {
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	}
+	if n := counting.queries.Load(); n > 30 {
+		t.Errorf("%d queries in a second", n)
+	}
+}
+
+// countingLoads counts queries, and how often large records are loaded.
 type countingLoads struct {
 	*pgxpool.Pool
-	loads atomic.Int64
+	queries, loads atomic.Int64
 }
 
 func (c *countingLoads) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	c.queries.Add(1)
 	if strings.Contains(sql, "LoadFeedRecords") {
 		c.loads.Add(1)
 	}

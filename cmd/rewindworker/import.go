@@ -79,7 +79,7 @@ func (c *importCmd) Run(ctx context.Context, g *globals) (err error) {
 	_, err = fmt.Fprintf(g.stdout, "done: %s of %s read from %s, %d new and appended, %d there already\n",
 		count(result.Events, "event"), count(result.Streams, "stream"), file.name, result.New, result.Duplicates)
 	if err == nil && result.Quarantined > 0 {
-		_, err = fmt.Fprintf(g.stdout, "%s in quarantine: rewindworker quarantine list\n", count(result.Quarantined, "event"))
+		_, err = fmt.Fprintf(g.stdout, "%s kept out by the quarantine: rewindworker quarantine list --all\n", count(result.Quarantined, "event"))
 	}
 	return err
 }

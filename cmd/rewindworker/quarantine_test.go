@@ -23,7 +23,7 @@ func TestQuarantine(t *testing.T) {
 	if want := (importResult{Events: 3, New: 1, Quarantined: 2, Streams: 2}); imported != want {
 		t.Errorf("imported %+v, want %+v", imported, want)
 	}
-	if got := runCommand(t, exitDone, "import", "--tree=t", file, database); !strings.Contains(got, "1 new and appended, 0 there already\n2 events in quarantine: rewindworker quarantine list\n") {
+	if got := runCommand(t, exitDone, "import", "--tree=t", file, database); !strings.Contains(got, "1 new and appended, 0 there already\n2 events kept out by the quarantine: rewindworker quarantine list --all\n") {
 		t.Error(got)
 	}
 	if got := runCommand(t, exitFailed, "doctor", database); !strings.Contains(got, "LOOK  2 events in quarantine: rewindworker quarantine list\n") {

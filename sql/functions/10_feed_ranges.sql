@@ -21,6 +21,9 @@ declare
   v_wanted jsonb;
   v_available jsonb;
 begin
+  if v_until is not null then
+    perform rewind._check_cursor_clocks(v_tree, v_until);
+  end if;
   -- Two passes over the partitions' ends, so that what is wrong with any of them is told of all of them.
   with ends as materialized (
     select p.wal_partition, p.generation, p.floor_offset, p.floor_hlc,

@@ -25,9 +25,9 @@ begin
     and jsonb_typeof(coalesce(v_cursor -> 'offsets', '{}')) = 'object'
     and jsonb_typeof(coalesce(v_cursor -> 'after', '{}')) = 'object'
   ) is not true or exists (
-    select from jsonb_each_text(coalesce(v_cursor -> 'offsets', '{}') ) o where o.key !~ '^[0-9]{1,9}$' or (o.value ~ '^[0-9]{1,18}$') is not true
+    select from jsonb_each_text(coalesce(v_cursor -> 'offsets', '{}') ) o where o.key !~ '^(0|[1-9][0-9]{0,8})$' or (o.value ~ '^[0-9]{1,18}$') is not true
     union all
-    select from jsonb_each_text(coalesce(v_cursor -> 'after', '{}')) a where a.key !~ '^[0-9]{1,9}$' or (a.value ~ '^-?[0-9]{1,18}$') is not true
+    select from jsonb_each_text(coalesce(v_cursor -> 'after', '{}')) a where a.key !~ '^(0|[1-9][0-9]{0,8})$' or (a.value ~ '^-?[0-9]{1,18}$') is not true
   ) then
     raise exception 'malformed feed cursor' using
       errcode = '22023',

@@ -2,7 +2,7 @@
 -- may register the same one at once. Options are no part of the definition: given ones are merged.
 -- A higher version begins a blue-green rebuild, in the place of one that runs. In Go an earlier version whose generation is still there is
 -- found there: workers of that version may be started while the next one is rolled out.
--- Errors: RW005 unknown tree, RW007 another definition, RW010 the tree was trimmed, 22023, 55006 the generation before may still be read.
+-- Errors: RW020, RW005 unknown tree, RW007 another definition, RW010 the tree was trimmed, 22023, 55006 the generation before may still be read.
 create or replace function rewind._put_perspective(
   p_name text, p_tree text, p_apply text, p_event_types text[], p_initial jsonb, p_version int, p_options jsonb
 ) returns setof rewind.perspectives
@@ -16,6 +16,7 @@ declare
   v_types text[];
   v_same boolean;
 begin
+  perform rewind._require_read_committed();
   if p_name is null or octet_length(p_name) not between 1 and 63 then
     raise exception 'a perspective''s name has 1 to 63 bytes, this one has %', coalesce(octet_length(p_name), 0) using errcode = '22023';
   end if;

@@ -1,7 +1,7 @@
 -- Creates a durable reader of a tree's feed that goes on from p_from (null: the beginning). The same again is a no-op that leaves the cursor
 -- where it is. Until its lease ends, trim_tree keeps what it has before it.
 -- Options: lease (5m), how long a claim holds without an advance.
--- Errors: RW005, 22023, RW007 (exists for another tree), RW010, RW011, RW012, RW018.
+-- Errors: RW020, RW005, 22023, RW007 (exists for another tree), RW010, RW011, RW012, RW018.
 create or replace function rewind.create_feed_consumer(p_consumer text, p_tree text, p_from jsonb default null, p_options jsonb default '{}')
   returns setof rewind.feed_consumers
   language plpgsql volatile parallel unsafe security invoker
@@ -13,9 +13,13 @@ declare
   v_cursor constant jsonb := coalesce(nullif(p_from, 'null'), '{}');
   v_consumer rewind.feed_consumers;
 begin
+  perform rewind._require_read_committed();
   perform rewind._check_name('consumer name', nullif(p_consumer, ''));
   perform rewind._check_options(p_options, array['lease']);
   v_lease := rewind._duration_option(p_options, 'lease', '5m');
+  if v_lease = interval '0' then
+    raise exception 'a lease lasts, 0 is none' using errcode = '22023', detail = jsonb_build_object('option', 'lease', 'value', v_lease)::text;
+  end if;
   perform pg_advisory_xact_lock_shared(1381433341, v_tree.tree_id); -- against a trim, and the tree's end in another one
   v_tree := rewind._find_tree(p_tree);
   perform rewind._feed_ranges(p_tree, v_cursor, null);

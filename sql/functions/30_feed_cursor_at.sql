@@ -8,7 +8,12 @@ create or replace function rewind.feed_cursor_at(
 as $function$
 declare
   v_tree constant rewind.trees := rewind._find_tree(p_tree);
-  v_hlc constant bigint := coalesce(p_hlc, rewind._hlc(p_time));
+  -- Clocks go up to the year 6429; what comes later is after all records, what comes before 1970 before them.
+  v_hlc constant bigint := coalesce(p_hlc, case
+    when p_time < 'epoch' then 0
+    when p_time > timestamptz '6000-01-01 00:00:00+00' then 9223372036854775807
+    else rewind._hlc(p_time)
+  end);
   v_cursor jsonb;
   v_trimmed jsonb;
 begin

@@ -2,7 +2,8 @@
 -- deletes some of the records below the floors: at most the option max_records (10000). The floor is what readers see; it holds from the first
 -- call on, so that what is deleted is never missed silently. Call again, each time in a transaction of its own, until records_left is 0.
 -- Kept are the last record of each partition and of each stream, from which the log goes on.
--- Locks: the tree against other trims and new perspectives (advisory). Errors: RW005, RW019 (a perspective reads it), 22023, RW011, RW012, RW018.
+-- Locks: the tree against other trims and new perspectives (advisory). Errors: RW020, RW005, RW019 (a perspective
+-- reads it), 22023, RW011, RW012, RW018.
 create or replace function rewind.trim_tree(p_tree text, p_before jsonb, p_options jsonb default '{}') returns setof rewind.trim_result
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
@@ -24,6 +25,7 @@ declare
   v_deleted bigint;
   v_result rewind.trim_result;
 begin
+  perform rewind._require_read_committed();
   perform rewind._check_options(p_options, array['max_records']);
   v_max_records := coalesce((p_options ->> 'max_records')::bigint, 10000);
   v_tree := rewind._find_tree(p_tree);
@@ -45,6 +47,7 @@ begin
     perform rewind._refuse_cursor('RW011', p_tree, 'is ahead of the log',
       jsonb_build_object('offsets', v_offsets), jsonb_build_object('offsets', v_heads));
   end if;
+  perform rewind._check_cursor_clocks(v_tree, v_wanted);
 
   select array_agg(distinct f.consumer_name order by f.consumer_name) filter (where f.is_live and f.needed_offset < f.wanted_offset),
     array_agg(distinct f.consumer_name order by f.consumer_name) filter (where not f.is_live and f.needed_offset < f.floor_offset)
