@@ -100,6 +100,11 @@ func TestMovingCursorsNeedsReadCommitted(t *testing.T) {
 		`select rewind.request_perspective_rewind('p', 's')`,
 		`select rewind.retry_perspective_stream('p', 's')`,
 		`select rewind.wait_for_perspective('p', '{}', '1s')`,
+		// A trim would not see a perspective or consumer that was created meanwhile, nor these the trim.
+		`select rewind.trim_tree('t', null)`,
+		`select rewind.create_feed_consumer('c', 't')`,
+		`select rewind.create_perspective('q', 't', 'app.chain(jsonb, rewind.event)')`,
+		`select rewind.register_perspective('q', 't')`,
 	} {
 		for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
 			tx, err := w.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: level})

@@ -1,7 +1,7 @@
 -- Creates a perspective that folds in SQL, with its lens view. Calling it again with the same definition changes nothing.
 -- It starts at the beginning of the log. The function is tried here, with the caller's rights, and what it takes is then made with the
 -- owner's (_define_perspective): for the schema's owner and members of rewind_admin.
--- Errors: 42P13 unsuitable function, RW005 unknown tree, RW007 another definition, RW010 the tree was trimmed, 22023.
+-- Errors: 42P13 unsuitable function, RW005 unknown tree, RW007 another definition, RW020, RW010 the tree was trimmed, 22023.
 create or replace function rewind.create_perspective(
   p_name text,
   p_tree text,

@@ -1,5 +1,5 @@
 -- Registers a perspective that a worker folds in Go; the worker calls it when it starts. Same definition: nothing changes.
--- Errors: RW005 unknown tree, RW007 another definition, RW010 the tree was trimmed, 22023.
+-- Errors: RW005 unknown tree, RW007 another definition, RW020, RW010 the tree was trimmed, 22023.
 create or replace function rewind.register_perspective(
   p_name text,
   p_tree text,
