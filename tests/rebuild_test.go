@@ -714,6 +714,102 @@ func TestVersionsInGoAndSQL(t *testing.T) {
 	}
 }
 
+// A rebuild of selected streams waits for no debounce, and not for a stream that had nothing to rebuild when it began.
+func TestSelectedStreamsAreDueAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]map[string]any{
+		"debounce": {"debounce_window": "48h", "max_debounce_window": "60h"},
+		"deferral": {"defer_ratio": 0.5, "max_staleness": "72h"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, worldOptions{})
+			w.exec(`select from rewind.create_perspective('q', 't', 'app.chain(jsonb, rewind.event)', array['happened'], p_options => $1)`, options)
+			w.append("s", testEvent{at: 10, v: 1}, testEvent{at: 20, v: 2})
+			w.exec(`select from rewind.append_events('t', 'comes later', '[{"type": "other", "payload": {"v": 1}}]')`)
+			w.exec(`call rewind.catch_up('q')`)
+			stop := start(t, newWorker(t, w, worker.Config{}))
+			w.exec(`select from rewind.begin_perspective_rebuild('q', 'streams', array['s', 'comes later'])`)
+			w.append("comes later", testEvent{at: 10, v: 1})
+			eventually(t, func() bool {
+				return queryOne[int](t, w.pool, `select count(*) from rewind.perspective_cursors
+					where generation_id = (select active_generation from rewind.perspectives where perspective_name = 'q') and status = 2`) == 2
+			})
+			w.waitForRebuild("q")
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			w.verified("q", 0)
+		})
+	}
+}
+
+// What somebody asks for isn't put off as not worthwhile.
+func TestRequestedRewindIsNotDeferred(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{options: map[string]any{"defer_ratio": 0.5, "max_staleness": "72h"}})
+	w.append("s", testEvent{at: 10, v: 1}, testEvent{at: 20, v: 2})
+	w.apply()
+	w.exec(`select from rewind.request_perspective_rewind('p', 's')`)
+	if n := queryOne[int](t, w.pool, `select count(*) from rewind.claim_perspective_rewinds('w')`); n != 1 {
+		t.Errorf("%d rewinds are claimed", n)
+	}
+}
+
+// A generation that is rolled back to waits for no debounce, as one that is built doesn't: nobody reads it, and the rollback waits for it.
+func TestRollbackWaitsForNoDebounce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{options: map[string]any{"debounce_window": "48h", "max_debounce_window": "60h"}})
+	w.append("s", testEvent{at: 10, v: 1}, testEvent{at: 30, v: 2})
+	w.apply()
+	before := w.active("p")
+	stop := start(t, newWorker(t, w, worker.Config{}))
+	w.exec(`select from rewind.begin_perspective_rebuild('p')`)
+	w.waitForRebuild("p")
+	w.append("s", testEvent{at: 20, v: 3})
+	eventually(t, func() bool {
+		return queryOne[int](t, w.pool, `select count(*) from rewind.perspective_cursors where status = 32`) == 2
+	})
+	w.exec(`call rewind.catch_up('p')`) // only what is shown
+	w.exec(`select from rewind.rollback_perspective('p')`)
+	w.waitForRebuild("p")
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if w.active("p") != before {
+		t.Errorf("generation %d is shown, not %d", w.active("p"), before)
+	}
+	w.verified("p", 0)
+}
+
+// A stream that is parked by a late event is rid of another one that is skipped, though it gets no further.
+func TestSkipInParkedStream(t *testing.T) {
+	t.Parallel()
+	options := map[string]any{"max_attempts": 1}
+	w := newWorld(t, worldOptions{options: options})
+	k := newWorker(t, w, worker.Config{})
+	register(t, k, chainPerspective(map[string]any{"inline_rewind_events": 0, "debounce_window": "0s", "rewind_share": 1, "max_attempts": 1}))
+	w.append("s", testEvent{at: 10, v: 1}, testEvent{at: 20, v: 2}, testEvent{at: 30, v: 3})
+	settle(t, w, k)
+	w.append("s", testEvent{at: 15, v: 4, fail: true})
+	settle(t, w, k)
+	for _, perspective := range []string{"p", "g"} {
+		w.exec(`select from rewind.skip_perspective_event($1, 's', (select event_id from rewind.wal where payload = '{"v": 2}'), 'a test')`, perspective)
+	}
+	settle(t, w, k)
+	if pending := queryOne[int](t, w.pool, `select count(*) from rewind.perspective_skips where not effective`); pending > 0 {
+		t.Errorf("%d skips are pending", pending)
+	}
+	want := fmt.Sprint(chain([]int{1, 3}))
+	for _, perspective := range []string{"p", "g"} {
+		w.verified(perspective, 0)
+		states := w.states(perspective)
+		if len(states) != 1 || states[0].Status&4 == 0 || states[0].AppliedVersion != 3 || fmt.Sprint(states[0].Model) != want {
+			t.Errorf("%s: %+v, want the model %s", perspective, states, want)
+		}
+	}
+}
+
 // modelTable is that of the models that are shown.
 func (w *world) modelTable() string {
 	w.t.Helper()

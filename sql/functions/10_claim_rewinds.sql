@@ -1,6 +1,6 @@
 -- Claims due repairs: takes their stream locks (reason "rewind"); cursors whose lock is held are passed over. The trigger is derived
 -- anew: the least owed event id.
--- A rewind with a defer_ratio of which less is owed is put off: its cursor is looked at again at retry_at, when it has been owed for half as
+-- A rewind with a defer_ratio of which less is owed is put off, unless somebody asked for it (nothing is owed): its cursor is looked at again at retry_at, when it has been owed for half as
 -- long again, so that looking costs little however many streams wait. Each rewind then folds no more than 1 / defer_ratio events for one
 -- that is owed, and all of them together a multiple of the log. At most a thousand are put off in one call.
 -- A repair in Go whose last worker left its lock to expire may have ended it: once, it is tried like others; again, the worker folds nothing
@@ -56,7 +56,7 @@ begin
       end if;
       select * into v_owed from rewind._owed_records(v_generation, v_due.stream_id, v_due.applied_version);
       v_trigger := least(v_owed.least_event_id, v_due.trigger_event_id);
-      if v_due.defer_ratio is not null and v_owed.records < v_due.defer_ratio * (v_due.events_applied + v_owed.records - coalesce((
+      if v_due.defer_ratio is not null and v_owed.records > 0 and v_owed.records < v_due.defer_ratio * (v_due.events_applied + v_owed.records - coalesce((
         select s.events_applied
         from rewind.perspective_snapshots s
         where s.generation_id = v_due.generation_id and s.stream_id = v_due.stream_id and s.version = v_generation.version

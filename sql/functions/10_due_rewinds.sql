@@ -1,5 +1,5 @@
 -- Cursors whose repair is due (_is_due), oldest debt first, those of generations that aren't shown last; those whose stream is held only with p_with_held. p_impatient waits for no
--- debounce, share or backoff; a generation that is being built, which nobody reads, for no debounce and share. What waits costs nothing: there are four ways to what is due, each an index that has it in front. Of
+-- debounce, share or backoff; a generation that is being built or rolled back to, which nobody reads, for no debounce and share. What waits costs nothing: there are four ways to what is due, each an index that has it in front. Of
 -- more than p_limit that are due by one way, the first ones of that way are seen: longest flagged, quiet or waiting for their retry.
 -- defer_ratio not null: a rewind that is only worthwhile if so much of it is owed (see _claim_rewinds).
 create or replace function rewind._due_rewinds(
@@ -35,7 +35,11 @@ begin
       ) as excluded
     from rewind.perspectives p
     join rewind.perspective_generations g on g.perspective_name = p.perspective_name
-    cross join lateral (select p_impatient or g.state = 'building' as impatient) i
+    cross join lateral (
+      select p_impatient or g.state = 'building' or exists (
+        select from rewind.perspective_rebuilds r where r.generation_id = g.generation_id and r.state = 'running' and r.mode = 'rollback'
+      ) as impatient
+    ) i
     cross join lateral (
       select e.options, (e.options ->> 'rewind_enabled')::boolean as rewinds
       from (select rewind._options(p.options) as options offset 0) e

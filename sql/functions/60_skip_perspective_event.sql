@@ -1,7 +1,7 @@
 -- Leaves an event out of a perspective's model of its stream, for good and on record. Above applied_version the skip counts at once; at
 -- or below, the stream is flagged from the event on, and the skip counts from the completion that leaves it out, so that the model is
--- its fold at every commit. A repair under way loses its lock: it may have folded the event. If the stream failed at this event it is
--- tried again at once. Skipping it again changes nothing.
+-- its fold at every commit. A repair under way loses its lock: it may have folded the event. A stream that failed is tried again at once,
+-- with all its attempts. Skipping it again changes nothing.
 -- Locks, in all generations: stream lock rows, partitions; then cursors. Errors: RW006, RW013 no cursor, RW014, RW020, 40001, 22023 no such event, no reason.
 create or replace function rewind.skip_perspective_event(
   p_perspective text, p_stream text, p_event_id uuid, p_reason text, p_options jsonb default '{}'
@@ -44,7 +44,7 @@ begin
     update rewind.perspective_cursors
     set attempts = 0,
         retry_at = rewind._now()
-    where generation_id = v_cursor.generation_id and stream_id = v_cursor.stream_id and status & 4 <> 0 and error_event_id = p_event_id;
+    where generation_id = v_cursor.generation_id and stream_id = v_cursor.stream_id and status & 4 <> 0;
   end if;
   return query
   select * from rewind.perspective_cursors where generation_id = v_cursor.generation_id and stream_id = v_cursor.stream_id;

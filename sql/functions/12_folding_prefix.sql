@@ -1,5 +1,6 @@
 -- The longest arrival prefix below p_to_version that can fold once p_error_event_id has raised: every prefix that still has all records
--- up to the failing event raises just so, hence the one before the last arrived of those. Null: not beyond what is applied.
+-- up to the failing event raises just so, hence the one before the last arrived of those. Null: not beyond what is applied. Where a skip is
+-- pending, just what is applied is worth a replay, too.
 create or replace function rewind._folding_prefix(
   p_generation rewind.perspective_generations, p_stream_id uuid, p_error_event_id uuid, p_to_version bigint
 ) returns bigint
@@ -8,7 +9,8 @@ create or replace function rewind._folding_prefix(
   set jit = off
   set max_parallel_workers_per_gather = 0
 as $function$
-  select nullif(greatest(max(w.stream_version) - 1, c.applied_version), c.applied_version)
+  select nullif(greatest(max(w.stream_version) - 1, c.applied_version),
+    case when p_to_version = c.applied_version or not rewind._has_pending_skips(p_generation, p_stream_id) then c.applied_version end)
   from rewind.wal w
   cross join (
     select applied_version from rewind.perspective_cursors
