@@ -13,6 +13,7 @@ begin
   select a.pid into v_pid
   from pg_catalog.pg_stat_activity a
   where a.datname = current_database() and a.pid <> pg_backend_pid() and a.backend_xmin is not null and a.xact_start <= v_replaced_at
+    and a.backend_type <> 'autovacuum worker'  -- which reads no lens
   order by a.xact_start
   limit 1;
   if v_pid is not null then

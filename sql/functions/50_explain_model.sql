@@ -1,7 +1,7 @@
 -- How a stream's model came to be: its events in chronology, each with its arrival, by how much it was late, what it changed (patch, as in
 -- perspective_rewinds) and the model after it. last_set: what of the model of all that has arrived was set by this event and not since.
 -- Folds the stream from its beginning, twice: after the event at which the fold raises (error) there are no models. Of a perspective in Go: no
--- models and no patches. Option: tenant_id. Errors: RW006, 22023.
+-- models and no patches. Option: tenant_id. Errors: RW006, RW018, 22023.
 create or replace function rewind.explain_model(p_perspective text, p_stream text, p_options jsonb default '{}')
   returns setof rewind.explained_event
   language plpgsql stable parallel unsafe security invoker
@@ -15,7 +15,7 @@ create or replace function rewind.explain_model(p_perspective text, p_stream tex
   set jit = off
 as $function$
 declare
-  v_generation constant rewind.perspective_generations := rewind._perspective_generation(p_perspective, null);
+  v_generation constant rewind.perspective_generations := rewind._readable_generation(p_perspective, null);
   v_stream rewind.streams;
   v_fails boolean := false;
 begin

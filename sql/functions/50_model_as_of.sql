@@ -1,7 +1,7 @@
 -- What a stream's model was: as it happened, up to an event (p_event_id) or a time (p_time) of the stream's chronology, both inclusive;
 -- as it was known when the stream had p_version records; or both. Without any of them: of all that has arrived. Folds the stream from its
 -- beginning and writes nothing. NULL: there was no model. Option: tenant_id.
--- Errors: RW006, 22023, 0A000 (folded in Go), RW016 (the fold raises).
+-- Errors: RW006, RW018, 22023, 0A000 (folded in Go), RW016 (the fold raises).
 create or replace function rewind.model_as_of(
   p_perspective text,
   p_stream text,
@@ -19,7 +19,7 @@ create or replace function rewind.model_as_of(
   set lc_numeric = 'C'
 as $function$
 declare
-  v_generation constant rewind.perspective_generations := rewind._perspective_generation(p_perspective, null);
+  v_generation constant rewind.perspective_generations := rewind._readable_generation(p_perspective, null);
   v_stream rewind.streams;
   v_state jsonb;
 begin

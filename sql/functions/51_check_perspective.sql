@@ -1,6 +1,6 @@
 -- Looks for what makes a fold unsafe: in the text of its function, and by folding some streams twice, event by event, and in other orders.
 -- A row per finding; severity is ok, note or warning. It may not find everything.
--- Options: streams (20) that are tried, of those that have at most events (1000). Errors: RW006, 22023, 0A000 (folded in Go).
+-- Options: streams (20) that are tried, of those that have at most events (1000). Errors: RW006, RW018, 22023, 0A000 (folded in Go).
 create or replace function rewind.check_perspective(p_perspective text, p_options jsonb default '{}')
   returns setof rewind.perspective_finding
   language plpgsql volatile parallel unsafe security invoker
@@ -13,7 +13,7 @@ create or replace function rewind.check_perspective(p_perspective text, p_option
   set jit = off
 as $function$
 declare
-  v_generation constant rewind.perspective_generations := rewind._perspective_generation(p_perspective, null);
+  v_generation constant rewind.perspective_generations := rewind._readable_generation(p_perspective, null);
   v_streams int;
   v_events int;
   v_stream rewind.streams;

@@ -2,7 +2,7 @@
 -- inline or rewind (late, see inline_rewind_events), duplicate (its stream has it), ignored (none of the perspective's event types),
 -- quarantine (held back by a guard). events_to_fold: by the live path or the replay; behind: events of the model that happened later.
 -- model and patch are of all that has arrived, with the event and because of it (of a perspective in Go: null). Option: tenant_id.
--- Errors: those of append_events about the event (RW017, RW003, RW004, RW015, RW002), RW006, 22023.
+-- Errors: those of append_events about the event (RW017, RW003, RW004, RW015, RW002), RW006, RW018, 22023.
 create or replace function rewind.preview_event(p_perspective text, p_stream text, p_event jsonb, p_options jsonb default '{}')
   returns setof rewind.previewed_event
   language plpgsql volatile parallel unsafe security invoker
@@ -16,7 +16,7 @@ create or replace function rewind.preview_event(p_perspective text, p_stream tex
   set jit = off
 as $function$
 declare
-  v_generation constant rewind.perspective_generations := rewind._perspective_generation(p_perspective, null);
+  v_generation constant rewind.perspective_generations := rewind._readable_generation(p_perspective, null);
   v_options constant jsonb := rewind._perspective_options(p_perspective);
   v_tree rewind.trees;
   v_stream rewind.streams;

@@ -1,7 +1,7 @@
 -- Certificates of a perspective's models, by stream_id: equal in two databases, or generations, if and but for chance only if the streams
 -- have the same events, whatever the order of their arrival, and the same model by the same version of the fold. events and digest speak of
 -- the events alone. Costs what was applied since the last call, and hashes each model; the digests are kept, if the caller may.
--- Options: from_stream_id (inclusive), max_streams. Errors: RW006, 22023.
+-- Options: from_stream_id (inclusive), max_streams. Errors: RW006, RW018, 22023.
 create or replace function rewind.certify_perspective(p_perspective text, p_options jsonb default '{}')
   returns setof rewind.certificate
   language plpgsql volatile parallel unsafe security invoker
@@ -10,7 +10,7 @@ create or replace function rewind.certify_perspective(p_perspective text, p_opti
   set jit = off
 as $function$
 declare
-  v_generation constant rewind.perspective_generations := rewind._perspective_generation(p_perspective, null);
+  v_generation constant rewind.perspective_generations := rewind._readable_generation(p_perspective, null);
   v_is_kept constant boolean := not current_setting('transaction_read_only')::boolean
     and has_table_privilege('rewind.stream_digests', 'insert') and has_table_privilege('rewind.stream_digests', 'update');
   v_certificates rewind.certificate[];

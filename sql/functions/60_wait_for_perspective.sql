@@ -21,7 +21,7 @@ begin
     raise exception 'offsets must be {"partition": offset}, and a timeout be given' using errcode = '22023';
   end if;
   loop
-    v_generation := rewind._perspective_generation(p_perspective, null);
+    v_generation := rewind._readable_generation(p_perspective, null);
     select min(o.key) into v_unknown
     from jsonb_each(p_offsets) o
     where not exists (
