@@ -1,6 +1,6 @@
 -- The append for any number of checked events. Arrays run in parallel, one entry per event; p_stream_of counts in p_streams, the distinct
--- streams. p_is_guarded: the guards of the tree hold events back, and those that were dropped stay out. Locks the streams' partitions and goes on in later statements.
--- Under READ COMMITTED these see whatever was committed before the locks were got. An older snapshot (REPEATABLE READ, SERIALIZABLE) may not;
+-- streams. p_is_guarded: the guards of the tree hold events back, and those that were dropped stay out. Locks the streams' partitions and
+-- goes on in later statements. Under READ COMMITTED these see whatever was committed before the locks were got. An older snapshot (REPEATABLE READ, SERIALIZABLE) may not;
 -- that ends in a key that is taken. `on conflict do nothing` would tell too, for 1.6 times the cost of every insert.
 -- Errors: RW003, RW004, RW015, RW002, RW001, 40001.
 create or replace function rewind._append(

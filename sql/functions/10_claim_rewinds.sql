@@ -1,7 +1,7 @@
 -- Claims due repairs: takes their stream locks (reason "rewind"); cursors whose lock is held are passed over. The trigger is derived
 -- anew: the least owed event id.
--- A rewind with a defer_ratio of which less is owed is put off, unless somebody asked for it (nothing is owed): its cursor is looked at again at retry_at, when it has been owed for half as
--- long again, so that looking costs little however many streams wait. Each rewind then folds no more than 1 / defer_ratio events for one
+-- A rewind with a defer_ratio of which less is owed is put off, unless somebody asked for it (nothing is owed): its cursor is looked at
+-- again at retry_at, when it has been owed for half as long again, so that looking costs little however many streams wait. Each rewind then folds no more than 1 / defer_ratio events for one
 -- that is owed, and all of them together a multiple of the log. At most a thousand are put off in one call.
 -- A repair in Go whose last worker left its lock to expire may have ended it: once, it is tried like others; again, the worker folds nothing
 -- else beside it (alone), and if that ends as many workers as there are attempts, the stream is parked.

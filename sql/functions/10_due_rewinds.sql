@@ -1,6 +1,7 @@
--- Cursors whose repair is due (_is_due), oldest debt first, those of generations that aren't shown last; those whose stream is held only with p_with_held. p_impatient waits for no
--- debounce, share or backoff; a generation that is being built or rolled back to, which nobody reads, for no debounce and share. What waits costs nothing: there are four ways to what is due, each an index that has it in front. Of
--- more than p_limit that are due by one way, the first ones of that way are seen: longest flagged, quiet or waiting for their retry.
+-- Cursors whose repair is due (_is_due), oldest debt first, those of generations that aren't shown last; those whose stream is held only with
+-- p_with_held. p_impatient waits for no debounce, share or backoff; a generation that is being built or rolled back to, which nobody reads,
+-- for no debounce and share. What waits costs nothing: there are four ways to what is due, each an index that has it in front. Of more than
+-- p_limit that are due by one way, the first ones of that way are seen: longest flagged, quiet or waiting for their retry.
 -- defer_ratio not null: a rewind that is only worthwhile if so much of it is owed (see _claim_rewinds).
 create or replace function rewind._due_rewinds(
   p_limit int, p_perspectives text[], p_generations int[], p_impatient boolean default false, p_except uuid[] default '{}',
@@ -37,7 +38,7 @@ begin
     join rewind.perspective_generations g on g.perspective_name = p.perspective_name
     cross join lateral (
       select p_impatient or g.state = 'building' or exists (
-        select from rewind.perspective_rebuilds r where r.generation_id = g.generation_id and r.state = 'running' and r.mode = 'rollback'
+        select from rewind.perspective_rebuilds r where r.perspective_name = g.perspective_name and r.generation_id = g.generation_id and r.state = 'running' and r.mode = 'rollback'
       ) as impatient
     ) i
     cross join lateral (

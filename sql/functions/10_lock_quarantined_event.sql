@@ -1,4 +1,5 @@
--- Locks the partition of the stream to which an event in quarantine belongs, as appends do first, then the event, and returns it. Errors: 22023, 40001.
+-- Locks the partition of the stream to which an event in quarantine belongs, as appends do first, then the event, and returns it.
+-- Errors: 22023, 40001.
 create or replace function rewind._lock_quarantined_event(p_quarantine_id bigint) returns rewind.quarantined_events
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
