@@ -91,3 +91,23 @@ func TestSkipDoesntDeadlock(t *testing.T) {
 		})
 	}
 }
+
+// A worker claims repairs in the order of their debts, those of one stream in several generations too, and waits for nobody meanwhile.
+func TestClaimPassesBySkip(t *testing.T) {
+	t.Parallel()
+	w := newTwoGenerations(t)
+	w.exec(`delete from rewind.perspective_stream_locks`)
+	w.exec(`select from rewind.apply_perspective_batch('p', 0, p_generation => 2)`)
+	skipping := begin(t, w.pool, pgx.TxOptions{})
+	if _, err := skipping.Exec(t.Context(), skipLateSQL); err != nil {
+		t.Fatal(err)
+	}
+	const claim = `select count(*) from rewind.claim_perspective_rewinds('w', 3)`
+	if n := queryOne[int](t, w.pool, claim); n != 0 {
+		t.Errorf("%d repairs are claimed of a stream that a skip holds", n)
+	}
+	commit(t, skipping)
+	if n := queryOne[int](t, w.pool, claim); n != 2 {
+		t.Errorf("%d repairs are claimed, one in each generation is due", n)
+	}
+}

@@ -5,7 +5,7 @@
 -- that is owed, and all of them together a multiple of the log. At most a thousand are put off in one call.
 -- A repair in Go whose last worker left its lock to expire may have ended it: once, it is tried like others; again, the worker folds nothing
 -- else beside it (alone), and if that ends as many workers as there are attempts, the stream is parked.
--- Locks: stream lock rows; then the cursors that are put off or parked, passing by those that are locked.
+-- Locks: stream lock rows, passing by those that are locked; then the cursors that are put off or parked, passing by those that are locked.
 create or replace function rewind._claim_rewinds(
   p_worker text, p_limit int, p_perspectives text[], p_generations int[],
   p_impatient boolean default false, p_except uuid[] default '{}'
@@ -28,6 +28,7 @@ declare
   v_deaths int;
   v_deadly uuid[] := array[]::uuid[];
   v_deadly_in int[] := array[]::int[];
+  v_passed uuid[] := array[]::uuid[];
 begin
   if p_limit is null or p_limit < 1 then
     raise exception 'limit must be positive, not %', coalesce(p_limit::text, 'null') using errcode = '22023';
@@ -38,10 +39,22 @@ begin
     for v_due in
       select *
       from rewind._due_rewinds(case when cardinality(v_deferred) = 0 then p_limit - v_claimed else 100 end, p_perspectives, p_generations, p_impatient,
-        p_except || v_deferred || v_deadly)
+        p_except || v_deferred || v_deadly || v_passed)
     loop
       exit when v_claimed = p_limit;
       v_found := true;
+      -- Whoever holds these may want what was claimed before.
+      if not pg_try_advisory_xact_lock(1381433338, hashtext(v_due.stream_id::text)) or (
+        select count(*) from rewind.perspective_stream_locks l where l.stream_id = v_due.stream_id and l.generation_id = v_due.generation_id
+      ) > (
+        select count(*) from (
+          select from rewind.perspective_stream_locks l where l.stream_id = v_due.stream_id and l.generation_id = v_due.generation_id
+          for update skip locked
+        ) f
+      ) then
+        v_passed := v_passed || v_due.stream_id;
+        continue;
+      end if;
       v_generation := rewind._writable_generation(v_due.generation_id);
       v_options := rewind._perspective_options(v_due.perspective_name);
       v_deaths := coalesce((

@@ -7,7 +7,7 @@ create or replace function rewind._check_order_claim(p_generation rewind.perspec
   set search_path = pg_catalog, pg_temp
 as $function$
 declare
-  v_class constant int := 1381433345;
+  v_class constant int := 1381433339;
   v_key constant int := hashtext(p_generation.perspective_name);
   v_late rewind.late_stream;
   v_is_false boolean := false;

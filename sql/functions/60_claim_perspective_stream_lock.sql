@@ -15,6 +15,7 @@ begin
   perform rewind._check_name(n.name, n.value)
   from (values ('stream id', p_stream_id::text), ('owner', p_owner), ('reason', p_reason)) n (name, value);
   v_generation := rewind._writable_generation(p_generation_id);
+  perform pg_advisory_xact_lock(1381433338, hashtext(p_stream_id::text)); -- against who takes it in all generations
   v_token := rewind._acquire_stream_lock(p_generation_id, p_stream_id, p_owner, p_reason,
     rewind._perspective_options(v_generation.perspective_name));
   if v_token is null then
