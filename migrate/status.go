@@ -86,11 +86,11 @@ type bundle struct {
 func (b bundle) check() error {
 	switch {
 	case b.version == 0:
-		return fmt.Errorf("%w: run rewindworker migrate", ErrSchemaMissing)
+		return fmt.Errorf("%w: rewindworker migrate installs it, with the same --database-url", ErrSchemaMissing)
 	case b.version > SchemaVersion:
 		return fmt.Errorf("%w (database %d, program %d): use a newer rewindworker", ErrSchemaNewer, b.version, SchemaVersion)
 	case b.version < SchemaVersion || b.checksum != checksum():
-		return fmt.Errorf("%w (database %d, program %d): run rewindworker migrate", ErrSchemaOlder, b.version, SchemaVersion)
+		return fmt.Errorf("%w (database %d, program %d): rewindworker migrate brings it up to date, with the same --database-url", ErrSchemaOlder, b.version, SchemaVersion)
 	}
 	return nil
 }

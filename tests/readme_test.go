@@ -93,7 +93,7 @@ func TestReadmeGo(t *testing.T) {
 			t.Error("the program is not formatted by gofmt")
 		}
 		cmd := exec.CommandContext(t.Context(), "go", "run", file)
-		cmd.Env = append(os.Environ(), "DATABASE_URL="+testdb.NewURL(t))
+		cmd.Env = append(os.Environ(), "REWIND_DATABASE_URL="+testdb.NewURL(t))
 		cmd.Stderr = t.Output()
 		output, err := cmd.Output()
 		if err != nil {

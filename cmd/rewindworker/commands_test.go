@@ -250,7 +250,7 @@ func TestVerifyAgainst(t *testing.T) {
 func TestRewinds(t *testing.T) {
 	t.Parallel()
 	database, pool := newCounted(t)
-	if output := runCommand(t, exitDone, "rewinds", database); output != "no rewinds\n" {
+	if output := runCommand(t, exitDone, "rewinds", database); !strings.HasPrefix(output, "no rewinds (") {
 		t.Error(output)
 	}
 	rewind := func(stream string) {
@@ -554,4 +554,50 @@ func TestWithoutPreparedStatements(t *testing.T) {
 	runCommand(t, exitDone, "perspective", "retry", "tally", "a", "--tenant=other", database)
 	runCommand(t, exitDone, "perspective", "skip", "tally", "a", failed, "--tenant=other", "--reason=poisoned", database)
 	runCommand(t, exitFailed, "doctor", database) // no live worker folds what is to be retried
+}
+
+// doctor and verify see a partition that is not read any more, doctor and verify say what sets it right, and nothing is wrong afterwards,
+// though the repair is still to come.
+func TestLostPosition(t *testing.T) {
+	t.Parallel()
+	database, pool := newCounted(t)
+	exec(t, pool, `delete from rewind.perspective_partitions where wal_partition = 0`)
+	exec(t, pool, `update rewind.perspective_cursors set model = '{"n": 7, "same": 1}' where stream_id = rewind.stream_id('t', 'a')`)
+	if output := runCommand(t, exitFailed, "doctor", database); !strings.Contains(output, "does not read 1 partition") || !strings.Contains(output, "rewindworker verify tally --repair") {
+		t.Error(output)
+	}
+	output := runCommand(t, exitDone, "verify", "tally", "--repair", database)
+	if !strings.Contains(output, "tally: 2 problems") || !strings.Contains(output, `{"n":2}`) || strings.Contains(output, "<nil>") {
+		t.Error(output)
+	}
+	if output := runCommand(t, exitFailed, "verify", "tally", database); !strings.Contains(output, "tally: 1 problem (2 streams, 3 events); 1 stream with a repair to come") {
+		t.Error(output)
+	}
+	runCommand(t, exitDone, "run", "--until-idle", database)
+	if output := runCommand(t, exitDone, "verify", "tally", database); output != "tally: well (2 streams, 3 events)\n" {
+		t.Error(output)
+	}
+	if output := runCommand(t, exitDone, "doctor", database); strings.Contains(output, "LOOK") {
+		t.Error(output)
+	}
+}
+
+func TestUsageNamesTheCommand(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"feed", "--follow"}, "Try rewindworker feed --help."},
+		{[]string{"feed", "tail", "--nothing"}, "Try rewindworker feed tail --help."},
+		{[]string{"nothing"}, "Try rewindworker --help."},
+	} {
+		if _, notes := runBoth(t, exitUsage, c.args...); !strings.Contains(notes, c.want) {
+			t.Errorf("%q: %s", c.args, notes)
+		}
+	}
+	database, _ := newCounted(t)
+	if _, notes := runBoth(t, exitFailed, "options", "--perspective=tally", "set", "skew_policy=reject", database); !strings.Contains(notes, `option "skew_policy" is of a tree or the installation, not of a perspective`) {
+		t.Error(notes)
+	}
 }

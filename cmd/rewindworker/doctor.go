@@ -107,6 +107,15 @@ func examine(ctx context.Context, pool *pgxpool.Pool) (findings []finding, err e
 		}
 	}
 
+	lost, err := queryRows[lostPositions](ctx, pool, lostPositionsQuery)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range lost {
+		add("positions", true, "perspective %s does not read %s, its positions there are missing or beyond the log's end; to set them right: "+
+			"rewindworker verify %s --repair", l.PerspectiveName, count(l.Partitions, "partition"), shellWords(l.PerspectiveName))
+	}
+
 	failed, err := queryRows[failedStream](ctx, pool, failedStreamsQuery, maxShownErrors+1)
 	if err != nil {
 		return nil, err
@@ -184,6 +193,19 @@ type failedStream struct {
 	Version         int
 	IsBuilt         bool // part of a generation that is being built
 }
+
+type lostPositions struct {
+	PerspectiveName string
+	Partitions      int64
+}
+
+const lostPositionsQuery = `
+select p.perspective_name, count(*)
+from rewind.perspectives p
+join rewind.perspective_generations g on g.generation_id = p.active_generation
+cross join lateral rewind._verify_positions(g) v
+group by p.perspective_name
+order by p.perspective_name`
 
 type unfinishedRebuild struct {
 	PerspectiveName string

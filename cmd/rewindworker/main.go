@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 		return exitUnread
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "rewindworker: %v\nTry rewindworker --help.\n", err)
+		fmt.Fprintf(stderr, "rewindworker: %v\nTry %s --help.\n", err, parsedCommand(err))
 		return exitUsage
 	}
 
@@ -101,6 +101,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 		}
 	}
 	return exitCode(err)
+}
+
+// parsedCommand is the command that was found in wrong arguments.
+func parsedCommand(err error) string {
+	var parseErr *kong.ParseError
+	if errors.As(err, &parseErr) {
+		for i := len(parseErr.Context.Path) - 1; i >= 0; i-- {
+			if command := parseErr.Context.Path[i].Command; command != nil {
+				return command.FullPath()
+			}
+		}
+	}
+	return "rewindworker"
 }
 
 var errInterrupted = errors.New("interrupted")

@@ -26,6 +26,7 @@ type quarantinedEvent struct {
 	Metadata      json.RawMessage `json:"metadata"`
 	Reason        string          `json:"reason"`
 	Detail        json.RawMessage `json:"detail"`
+	HappenedAt    time.Time       `json:"happened_at"`
 	QuarantinedAt time.Time       `json:"quarantined_at"`
 	State         string          `json:"state"`
 	DecidedAt     *time.Time      `json:"decided_at"`
@@ -34,7 +35,7 @@ type quarantinedEvent struct {
 
 const quarantineQuery = `
 select q.quarantine_id, t.tree_name, q.tenant_id, q.stream_key, q.event_id::text, q.event_type, q.payload, q.metadata, q.reason, q.detail,
-  q.quarantined_at at time zone 'UTC', q.state, q.decided_at at time zone 'UTC', q.drop_reason
+  rewind.event_time(q.event_id) at time zone 'UTC', q.quarantined_at at time zone 'UTC', q.state, q.decided_at at time zone 'UTC', q.drop_reason
 from rewind.quarantined_events q
 join rewind.trees t on t.tree_id = q.tree_id
 where $1 in ('', t.tree_name) and ($2 or q.state = 'held')
@@ -63,7 +64,7 @@ func (c *quarantineListCmd) Run(ctx context.Context, g *globals) error {
 		_, err := fmt.Fprintln(g.stdout, "no events in quarantine")
 		return err
 	}
-	t := newTable(g.stdout, "id", "tree", "stream", "type", "since", "reason", "state", "payload")
+	t := newTable(g.stdout, "id", "tree", "stream", "event", "happened", "type", "reason", "state", "payload")
 	for _, e := range events {
 		var detail struct{ Reason string }
 		if err := json.Unmarshal(e.Detail, &detail); err != nil {
@@ -73,7 +74,7 @@ func (c *quarantineListCmd) Run(ctx context.Context, g *globals) error {
 		if e.DropReason != nil {
 			state += ": " + *e.DropReason
 		}
-		t.AppendRow([]any{e.QuarantineID, e.TreeName, e.StreamKey, e.EventType, timeText(e.QuarantinedAt), e.Reason + " " + detail.Reason,
+		t.AppendRow([]any{e.QuarantineID, e.TreeName, e.StreamKey, e.EventID, timeText(e.HappenedAt), e.EventType, e.Reason + " " + detail.Reason,
 			shorten(state, 40), shorten(string(e.Payload), 60)})
 	}
 	t.Render()

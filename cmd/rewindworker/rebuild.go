@@ -103,7 +103,10 @@ func (c *perspectiveRebuildCmd) Run(ctx context.Context, g *globals) error {
 	progress.clear()
 	switch {
 	case ctx.Err() != nil:
-		return errors.New("interrupted: running workers go on with the rebuild, or this command when it is run again")
+		if c.Verify {
+			return errors.New("interrupted: run this command again, which goes on, verifies and shows what was built")
+		}
+		return errors.New("interrupted: this command goes on with the rebuild when it is run again, running workers that fold the perspective at once")
 	case err != nil:
 		return err
 	}

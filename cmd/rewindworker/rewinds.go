@@ -107,7 +107,7 @@ func (c *rewindsCmd) print(g *globals, rows []rewindRow) error {
 	}
 	if len(rows) == 0 {
 		if !c.Follow {
-			fmt.Fprintln(g.stdout, "no rewinds")
+			fmt.Fprintln(g.stdout, "no rewinds (shallow repairs, made where late events are read, are listed if narrate_inline_rewinds is on)")
 		}
 		return nil
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -83,15 +84,16 @@ type verifyTarget struct {
 	Streams int64
 	Events  int64
 	Failed  int64
+	Owing   int64 // streams whose repair is still to come
 }
 
 func verifyTargets(ctx context.Context, db querier, perspective string) ([]verifyTarget, error) {
 	targets, err := queryRows[verifyTarget](ctx, db, `
-		select p.perspective_name, p.apply is null, c.streams, c.events, c.failed
+		select p.perspective_name, p.apply is null, c.streams, c.events, c.failed, c.owing
 		from rewind.perspectives p
 		cross join lateral (
 		  select count(*) as streams, coalesce(sum(c.events_applied), 0)::bigint as events,
-		    count(*) filter (where c.status & 4 <> 0) as failed
+		    count(*) filter (where c.status & 4 <> 0) as failed, count(*) filter (where c.status & 44 in (8, 32, 40)) as owing
 		  from rewind.perspective_cursors c
 		  where c.generation_id = p.active_generation
 		) c
@@ -252,7 +254,7 @@ func (r *verifyReport) end() error {
 		return nil
 	}
 	what := count(r.target.Streams, "stream") + ", " + count(r.target.Events, "event")
-	failed := ""
+	var more string
 	switch {
 	case r.cmd.Stream != "":
 		what = fmt.Sprintf("stream %s", r.cmd.Stream)
@@ -260,14 +262,22 @@ func (r *verifyReport) end() error {
 		what = fmt.Sprintf("a sample of %.4g%% of %s", *r.cmd.sample*100, count(r.target.Streams, "stream"))
 	case r.cmd.From != "":
 		what = fmt.Sprintf("streams from %s on", r.cmd.From)
-	case r.target.Failed > 0:
-		failed = fmt.Sprintf("; %s failed before an event: see rewindworker doctor", count(r.target.Failed, "stream"))
+	default:
+		if r.target.Failed > 0 {
+			more = fmt.Sprintf("; %s failed before an event: see rewindworker doctor", count(r.target.Failed, "stream"))
+		}
+		if r.target.Owing > 0 {
+			more += fmt.Sprintf("; %s with a repair to come", count(r.target.Owing, "stream"))
+		}
 	}
 	result := "well"
-	if r.found > 0 {
+	switch {
+	case r.found > 0:
 		result = count(r.found, "problem")
+	case r.target.InGo:
+		result = "counts and places are well"
 	}
-	if _, err := fmt.Fprintf(r.g.stdout, "%s: %s (%s)%s\n", r.target.Name, result, what, failed); err != nil || r.found == 0 {
+	if _, err := fmt.Fprintf(r.g.stdout, "%s: %s (%s)%s\n", r.target.Name, result, what, more); err != nil || r.found == 0 {
 		return err
 	}
 	showProblems(r.g.stdout, r.shown)
@@ -287,11 +297,27 @@ func showProblems(w io.Writer, problems []verifyProblem) {
 		if p.StreamKey != nil {
 			stream = *p.StreamKey
 		}
-		var version any
+		var version any = ""
 		if p.AppliedVersion != nil {
 			version = *p.AppliedVersion
 		}
-		t.AppendRow([]any{stream, p.Problem, shorten(string(p.Expected), 60), shorten(string(p.Actual), 60), version})
+		expected, actual := differing(p.Expected, p.Actual)
+		t.AppendRow([]any{stream, p.Problem, shorten(expected, 60), shorten(actual, 60), version})
 	}
 	t.Render()
+}
+
+// differing leaves out of two JSON objects what they have in common.
+func differing(a, b json.RawMessage) (string, string) {
+	var x, y map[string]json.RawMessage
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil || x == nil || y == nil {
+		return string(a), string(b)
+	}
+	for key, value := range x {
+		if bytes.Equal(value, y[key]) {
+			delete(x, key)
+			delete(y, key)
+		}
+	}
+	return jsonText(x), jsonText(y)
 }

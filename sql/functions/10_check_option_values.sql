@@ -19,6 +19,20 @@ begin
   if p_options is null then
     raise exception 'options must be a JSON object, not null' using errcode = '22023';
   end if;
+  select o.key, case when o.key = any (v_of_tree) then 'of a tree or the installation' when o.key = any (v_of_installation) then 'of the installation alone'
+    else 'of a perspective or the installation' end
+  into v_key, v_wanted
+  from jsonb_object_keys(case when jsonb_typeof(p_options) = 'object' then p_options end) o (key)
+  where rewind._option_defaults() ? o.key and case p_scope
+    when 'tree' then o.key <> all (v_of_tree)
+    when 'perspective' then o.key = any (v_of_tree || v_of_installation)
+  end
+  order by o.key
+  limit 1;
+  if found then
+    raise exception 'option "%" is %, not of a %', v_key, v_wanted, p_scope using
+      errcode = '22023', detail = jsonb_build_object('unknown', jsonb_build_array(v_key))::text;
+  end if;
   perform rewind._check_options(p_options, (
     select array_agg(k order by k)
     from jsonb_object_keys(rewind._option_defaults()) k

@@ -8,7 +8,7 @@ begin
     errcode = p_code,
     detail = jsonb_build_object('tree', p_tree, 'wanted', p_wanted, 'available', p_available)::text,
     hint = case p_code
-      when 'RW010' then 'what was trimmed can''t be read any more; start anew from rewind.oldest_feed_cursor, and rebuild what depends on the rest'
+      when 'RW010' then 'what was trimmed can''t be read any more; start anew from rewind.oldest_feed_cursor (feed tail --from oldest), and rebuild what depends on the rest'
       when 'RW011' then 'the log is shorter than when the cursor was made: a backup was restored, or a replica promoted that lagged; start anew'
       when 'RW012' then 'the log was restored, cloned or rewritten since the cursor was made; start anew from a cursor of this store'
       when 'RW018' then 'start anew from a cursor of this store'

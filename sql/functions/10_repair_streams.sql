@@ -40,7 +40,14 @@ begin
   order by c.stream_id
   for update;
   update rewind.perspective_cursors c
-  set first_event_at = null,  -- those of its replay come instead
+  set first_event_at = (
+        select rewind.event_time(v.event_id)
+        from rewind.wal v
+        where v.stream_id = c.stream_id and v.stream_version <= c.applied_version
+          and v.kind = 6 and (p_generation.event_types is null or v.event_type = any (p_generation.event_types))
+        order by v.event_id
+        limit 1
+      ),
       attempts = 0,
       retry_at = case when c.status & 4 <> 0 then rewind._now() end
   where c.generation_id = p_generation.generation_id and c.stream_id = any (p_stream_ids);
