@@ -782,7 +782,7 @@ func TestStreamOfMovedTree(t *testing.T) {
 	w.append("s", testEvent{at: 10_001, v: 3})
 	for _, act := range []string{
 		`select rewind.skip_perspective_event('p', 's', '` + last.EventID.String() + `', 'test')`,
-		`select rewind._repair_streams(g, array[rewind.stream_id('t', 's')], false) from rewind.perspective_generations g`,
+		`select rewind._repair_streams(g, array[rewind.stream_id('t', 's')]) from rewind.perspective_generations g`,
 	} {
 		tx := begin(t, w.pool, pgx.TxOptions{})
 		if _, err := tx.Exec(t.Context(), act); err != nil {

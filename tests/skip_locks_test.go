@@ -92,6 +92,20 @@ func TestSkipDoesntDeadlock(t *testing.T) {
 	}
 }
 
+// A lock is its holder's, whatever the holder calls it.
+func TestSkipAgainLeavesAnyLock(t *testing.T) {
+	t.Parallel()
+	w := newTwoGenerations(t)
+	w.exec(`select from rewind.apply_perspective_batch('p', 0, p_generation => 2)`)
+	w.exec(skipLateSQL)
+	w.exec(`delete from rewind.perspective_stream_locks`)
+	w.exec(`select rewind.claim_perspective_stream_lock(2, rewind.stream_id('t', 's'), 'exclusive', 'exclusive')`)
+	w.exec(skipLateSQL)
+	if n := queryOne[int](t, w.pool, `select count(*) from rewind.perspective_stream_locks`); n != 1 {
+		t.Errorf("%d stream locks are left", n)
+	}
+}
+
 // A worker claims repairs in the order of their debts, those of one stream in several generations too, and waits for nobody meanwhile.
 func TestClaimPassesBySkip(t *testing.T) {
 	t.Parallel()

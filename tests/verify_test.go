@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/rewindpg/rewind/worker"
 )
 
 // Whatever is changed by hand is found, named and repaired.
@@ -85,6 +87,69 @@ func TestVerifyFindsAndRepairs(t *testing.T) {
 			w.catchUp()
 			w.checkSettled()
 		})
+	}
+}
+
+// What is appended while a position is repaired is read.
+func TestVerifyRepairsPositionBesideAppends(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	w.append("a", testEvent{at: 10, v: 1})
+	w.catchUp()
+	w.exec(`update rewind.perspective_partitions set next_offset = 1000`)
+	holder := begin(t, w.pool, pgx.TxOptions{})
+	if _, err := holder.Exec(t.Context(), `select from rewind.perspective_partitions for update`); err != nil {
+		t.Fatal(err)
+	}
+	repairing := begin(t, w.pool, pgx.TxOptions{})
+	repaired := make(chan error, 1)
+	go func() {
+		_, err := repairing.Exec(t.Context(), `select from rewind.verify_perspective('p', p_options => '{"repair": true}')`)
+		repaired <- err
+	}()
+	waitUntilBlocked(t, w.pool, repairing.Conn().PgConn().PID())
+	w.append("new", testEvent{at: 10, v: 1})
+	w.append("a", testEvent{at: 20, v: 2})
+	commit(t, holder)
+	if err := <-repaired; err != nil {
+		t.Fatal(err)
+	}
+	commit(t, repairing)
+	w.catchUp()
+	w.checkSettled()
+}
+
+// Beside what has yet to be done nothing is found that isn't there: neither while selected streams are rebuilt, nor of a parked one; and what
+// is damaged in a parked one is mended.
+func TestVerifyBesideRepairs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{options: map[string]any{"max_attempts": 1}})
+	w.append("s", testEvent{at: 10, v: 1}, testEvent{at: 20, v: 2})
+	w.append("parked", testEvent{at: 10, v: 1}, testEvent{at: 20, v: 2})
+	w.catchUp()
+	w.append("parked", testEvent{at: 5, v: 3, fail: true})
+	w.apply()
+	settle(t, w, newWorker(t, w, worker.Config{}))
+	w.verified("p", 0)
+	w.exec(`select from rewind.begin_perspective_rebuild('p', 'streams', array['s', 'parked'])`)
+	w.verified("p", 0)
+	settle(t, w, newWorker(t, w, worker.Config{}))
+	w.verified("p", 0)
+	if state := w.rebuildState("p"); state != "failed" {
+		t.Errorf("the rebuild of a stream that fails is %s", state)
+	}
+	for _, damage := range []string{`model = '{"count": 99}'`, `events_applied = 17`} {
+		w.exec(`update rewind.perspective_cursors set ` + damage + ` where stream_id = rewind.stream_id('t', 'parked')`)
+		if found := w.verify(); len(found) == 0 {
+			t.Errorf("%s is not found", damage)
+		}
+		w.exec(`select from rewind.verify_perspective('p', p_options => '{"repair": true}')`)
+		w.verified("p", 0)
+		settle(t, w, newWorker(t, w, worker.Config{}))
+		w.verified("p", 0)
+		if got := fmt.Sprint(w.states("p")[0].Model, w.states("p")[0].Status&4 != 0); got != fmt.Sprint(chain([]int{1, 2}), true) {
+			t.Errorf("%s: the parked stream has %s", damage, got)
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ begin
     from unnest(p_stream_ids) s (stream_id)
     where (select o.records from rewind._owed_records(v_generation, s.stream_id, 0) o) > 0
   );
-  perform rewind._repair_streams(v_generation, v_stream_ids, false);
+  perform rewind._repair_streams(v_generation, v_stream_ids);
   update rewind.perspective_cursors c
   set status = 32,
       rewind_flagged_at = v_now,

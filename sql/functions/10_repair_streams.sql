@@ -1,9 +1,12 @@
 -- Has streams in which verification found something wrong built anew: takes away their snapshots and what belongs to no stream, makes
--- missing cursors, and flags them from their beginning; the rewind path does the rest, with all its attempts. p_positions: the live path's
--- positions are set right, too, those that are missing to the beginning.
+-- missing cursors, and flags them from their beginning; the rewind path does the rest, with all its attempts. Streams that failed begin at
+-- nothing, or what they have could not be folded anew before they fail again.
+-- p_positions: problems with positions of the live path, which are set back to where the log ended when they were found, so that what came
+-- since is read; those that are missing to the beginning.
 -- Locks, for all of them: stream lock rows, partitions, cursors. Errors: RW014, RW020.
-create or replace function rewind._repair_streams(p_generation rewind.perspective_generations, p_stream_ids uuid[], p_positions boolean)
-  returns void
+create or replace function rewind._repair_streams(
+  p_generation rewind.perspective_generations, p_stream_ids uuid[], p_positions rewind.stream_problem[] default '{}'
+) returns void
   language plpgsql volatile parallel unsafe security invoker
   set search_path = pg_catalog, pg_temp
 as $function$
@@ -13,7 +16,7 @@ begin
   where l.generation_id = p_generation.generation_id and l.stream_id = any (p_stream_ids)
   order by l.stream_id
   for update;
-  if p_positions then
+  if cardinality(p_positions) > 0 then
     insert into rewind.perspective_partitions (generation_id, wal_partition)
     select p_generation.generation_id, p.wal_partition
     from rewind.tree_partitions p
@@ -23,8 +26,9 @@ begin
     perform from rewind.perspective_partitions t where t.generation_id = p_generation.generation_id order by t.wal_partition for update;
     update rewind.perspective_partitions t
     set next_offset = (p.expected ->> 'at_most')::bigint
-    from rewind._verify_positions(p_generation) p
-    where t.generation_id = p_generation.generation_id and t.wal_partition = (p.expected ->> 'wal_partition')::int;
+    from unnest(p_positions) p
+    where t.generation_id = p_generation.generation_id and t.wal_partition = (p.expected ->> 'wal_partition')::int
+      and t.next_offset > (p.expected ->> 'at_most')::bigint;
   else
     perform rewind._lock_stream_partitions(p_generation, p_stream_ids);
   end if;
@@ -39,6 +43,10 @@ begin
   where c.generation_id = p_generation.generation_id and c.stream_id = any (p_stream_ids)
   order by c.stream_id
   for update;
+  perform rewind._restart_streams(p_generation.generation_id, array(
+    select c.stream_id from rewind.perspective_cursors c
+    where c.generation_id = p_generation.generation_id and c.stream_id = any (p_stream_ids) and c.status & 4 <> 0
+  ));
   update rewind.perspective_cursors c
   set first_event_at = (
         select rewind.event_time(v.event_id)
@@ -48,8 +56,7 @@ begin
         order by v.event_id
         limit 1
       ),
-      attempts = 0,
-      retry_at = case when c.status & 4 <> 0 then rewind._now() end
+      retry_at = null
   where c.generation_id = p_generation.generation_id and c.stream_id = any (p_stream_ids);
   -- No replay would get as far as a cursor that is ahead of the log.
   update rewind.perspective_cursors c
@@ -71,4 +78,4 @@ begin
 end
 $function$;
 
-comment on function rewind._repair_streams(rewind.perspective_generations, uuid[], boolean) is 'Has streams built anew in which something is wrong.';
+comment on function rewind._repair_streams(rewind.perspective_generations, uuid[], rewind.stream_problem[]) is 'Has streams built anew in which something is wrong.';

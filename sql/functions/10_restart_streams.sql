@@ -1,4 +1,4 @@
--- Takes cursors of a generation that isn't shown back to nothing; they owe everything (8). A repair under way loses its lock: the caller
+-- Takes cursors back to nothing; they owe everything (8). A repair under way loses its lock: the caller
 -- holds the lock rows, or one could be claimed meanwhile. Locks: cursors.
 create or replace function rewind._restart_streams(p_generation_id int, p_stream_ids uuid[]) returns void
   language plpgsql volatile parallel unsafe security invoker
@@ -26,4 +26,4 @@ begin
 end
 $function$;
 
-comment on function rewind._restart_streams(int, uuid[]) is 'Takes cursors of a generation that isn''t shown back to nothing.';
+comment on function rewind._restart_streams(int, uuid[]) is 'Takes cursors back to nothing.';

@@ -18,7 +18,8 @@ begin
   on conflict (stream_id, generation_id) do update set token = l.token;
   delete from rewind.perspective_stream_locks l
   using rewind.perspective_generations g
-  where g.perspective_name = p_perspective and l.generation_id = g.generation_id and l.stream_id = any (p_stream_ids) and l.reason = 'exclusive';
+  where g.perspective_name = p_perspective and l.generation_id = g.generation_id and l.stream_id = any (p_stream_ids)
+    and l.reason = 'exclusive' and l.expires_at = l.acquired_at;
 end
 $function$;
 

@@ -71,24 +71,23 @@ begin
       where not r.is_snapshot and $5 and r.fold is distinct from r.model
       union all
       select 'events_applied',
-        jsonb_build_object('events_applied', r.fold_events, 'last_event_id', coalesce(r.fold_last_event_id, r.after)),
-        jsonb_build_object('events_applied', r.events_applied, 'last_event_id', r.event_id)
-      where not r.is_snapshot
-        and (r.fold_events <> r.events_applied or coalesce(r.fold_last_event_id, r.after) is distinct from r.event_id)
-      union all
-      select 'events_applied', jsonb_build_object('first_event_at', t.first_event_at, 'last_event_at', t.last_event_at),
-        jsonb_build_object('first_event_at', r.first_event_at, 'last_event_at', r.last_event_at)
+        jsonb_build_object('events_applied', r.fold_events, 'last_event_id', t.last_event_id, 'first_event_at', t.first_event_at,
+          'last_event_at', t.last_event_at),
+        jsonb_build_object('events_applied', r.events_applied, 'last_event_id', r.event_id, 'first_event_at', r.first_event_at,
+          'last_event_at', r.last_event_at)
       from (
-        select rewind.event_time(coalesce(r.fold_last_event_id, r.after)) as last_event_at, (
+        select l.last_event_id, rewind.event_time(l.last_event_id) as last_event_at, (
             select rewind.event_time(v.event_id)
             from rewind.wal v
             where v.stream_id = r.stream_id and v.stream_version <= r.applied_version and v.kind = 6 and ($4::text[] is null or v.event_type = any ($4))
             order by v.event_id
             limit 1
           ) as first_event_at
+        from (select coalesce(r.fold_last_event_id, r.after) as last_event_id) l
         offset 0
       ) t
-      where not r.is_snapshot and (r.first_event_at, r.last_event_at) is distinct from (t.first_event_at, t.last_event_at)
+      where not r.is_snapshot and (r.events_applied, r.event_id, r.first_event_at, r.last_event_at)
+        is distinct from (r.fold_events, t.last_event_id, t.first_event_at, t.last_event_at)
     ) q
     $sql$,
     p_generation.model_table, format('rewind_gen.snapshots_%s', p_generation.generation_id),

@@ -13,7 +13,7 @@
 -- p_stream: only that stream (option tenant_id). Options: generation_id: instead of the active one; from_stream_id (inclusive) and to_stream_id (exclusive): only streams between,
 -- for going through many in short transactions; sample: a share of the streams, drawn anew each time. Positions, offsets and clocks are no
 -- stream's; they are looked at where all streams are, the last of them (no to_stream_id). repair: streams in which something is wrong, but for
--- log, are flagged to be built anew, parked ones too, rows that belong to none go, and positions are set right. Errors: RW006, RW018, 22023 (also: no such stream); with repair RW014, RW020.
+-- log, are flagged to be built anew, parked ones too (which begin at nothing), rows that belong to none go, and positions are set right. Errors: RW006, RW018, 22023 (also: no such stream); with repair RW014, RW020.
 create or replace function rewind.verify_perspective(p_perspective text, p_stream text default null, p_options jsonb default '{}')
   returns setof rewind.verify_problem
   language plpgsql volatile parallel unsafe security invoker
@@ -68,7 +68,7 @@ begin
   if v_repair then
     perform rewind._repair_streams(v_generation,
       array(select distinct p.stream_id from unnest(v_problems) p where p.problem not in ('log', 'position')),
-      exists (select from unnest(v_problems) p where p.problem = 'position'));
+      array(select p from unnest(v_problems) p where p.problem = 'position'));
   end if;
 end
 $function$;
