@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -125,7 +126,11 @@ func wrap(err error, doing string) error {
 	}
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
-		return &Error{Doing: doing, Code: pgErr.Code, Message: pgErr.Message, Detail: pgErr.Detail, Hint: pgErr.Hint, cause: err}
+		own := &Error{Doing: doing, Code: pgErr.Code, Message: pgErr.Message, Detail: pgErr.Detail, Hint: pgErr.Hint, cause: err}
+		if pgErr.Code == "3F000" && strings.Contains(pgErr.Message, `"rewind"`) {
+			own.Message += ", rewindworker migrate installs it"
+		}
+		return own
 	}
 	return fmt.Errorf("rewind: %s: %w", doing, err)
 }

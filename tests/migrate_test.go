@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rewindpg/rewind"
 	"github.com/rewindpg/rewind/internal/testdb"
 	"github.com/rewindpg/rewind/migrate"
 )
@@ -194,6 +195,9 @@ func TestCheck(t *testing.T) {
 		t.Errorf("on a newer one: %v", err)
 	}
 	empty := testdb.Open(t, testdb.NewEmptyURL(t))
+	if _, err := rewind.Append(t.Context(), empty, "t", "s", []rewind.NewEvent{{Type: "t"}}); err == nil || !strings.Contains(err.Error(), "rewindworker migrate installs it") {
+		t.Errorf("appending without the schema: %v", err)
+	}
 	if err := migrate.Check(t.Context(), empty); !errors.Is(err, migrate.ErrSchemaMissing) {
 		t.Errorf("on an empty one: %v", err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -599,5 +600,28 @@ func TestUsageNamesTheCommand(t *testing.T) {
 	database, _ := newCounted(t)
 	if _, notes := runBoth(t, exitFailed, "options", "--perspective=tally", "set", "skew_policy=reject", database); !strings.Contains(notes, `option "skew_policy" is of a tree or the installation, not of a perspective`) {
 		t.Error(notes)
+	}
+}
+
+// What the database says in terms of SQL is said in those of the commands.
+func TestHints(t *testing.T) {
+	t.Parallel()
+	database, pool := newCounted(t)
+	exec(t, pool, `create view app.seen as select * from lens.tally`)
+	nobody := "rewind_test_nobody_" + strings.ToLower(rand.Text()[:8])
+	exec(t, pool, `create role `+nobody)
+	defer exec(t, pool, `drop role `+nobody)
+	asNobody := database + "?role=" + nobody
+	if strings.Contains(database, "?") {
+		asNobody = database + "&role=" + nobody
+	}
+	for want, args := range map[string][]string{
+		"drop before that what depends on it: view app.seen":              {"perspective", "drop", "tally", database},
+		"somebody has to grant this user rewind_reader":                   {"status", asNobody},
+		"an apply function takes (jsonb, rewind.event) and returns jsonb": {"perspective", "create", "other", "--tree=t", "--apply=app.nothing", database},
+	} {
+		if _, notes := runBoth(t, exitFailed, args...); !strings.Contains(notes, want) {
+			t.Errorf("%q: %s", args, notes)
+		}
 	}
 }

@@ -95,12 +95,26 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 			err = errInterrupted
 		}
 		fmt.Fprintln(stderr, "rewindworker:", err)
-		var pgErr *pgconn.PgError
-		if errors.As(err, &pgErr) && pgErr.Hint != "" {
-			fmt.Fprintln(stderr, "hint:", pgErr.Hint)
+		if hint := hintFor(err); hint != "" {
+			fmt.Fprintln(stderr, "hint:", hint)
 		}
 	}
 	return exitCode(err)
+}
+
+// hintFor says what to do about an error of the database: here for what its own hints say in terms of SQL, or don't.
+func hintFor(err error) string {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		return ""
+	}
+	switch pgErr.Code {
+	case "42501": // insufficient_privilege
+		return "somebody has to grant this user rewind_reader, rewind_writer, rewind_worker or rewind_admin (docs/operations.md)"
+	case "2BP01": // dependent_objects_still_exist
+		return "drop before that what depends on it: " + pgErr.Detail
+	}
+	return pgErr.Hint
 }
 
 // parsedCommand is the command that was found in wrong arguments.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 type perspectiveCmd struct {
@@ -62,6 +63,10 @@ func (c *perspectiveCreateCmd) Run(ctx context.Context, g *globals) error {
 		select rewind.create_perspective(p_name => $1, p_tree => $2, p_apply => $3::text::regprocedure, p_event_types => $4::text[],
 		  p_initial => $5, p_version => $6, p_options => $7)`,
 		c.Name, c.Tree, apply, c.EventType, c.Initial, c.Version, jsonText(options))
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && pgErr.Code == "42883" && strings.Contains(pgErr.Message, `"`+apply+`"`) {
+		return fmt.Errorf("%w: an apply function takes (jsonb, rewind.event) and returns jsonb, and is named with its schema", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -81,9 +83,39 @@ func (c *quarantineListCmd) Run(ctx context.Context, g *globals) error {
 	return nil
 }
 
+// quarantinedIDs name events as list does: by their ids in the quarantine, or by their own.
+type quarantinedIDs []string
+
+// find returns the ids in the quarantine.
+func (ids quarantinedIDs) find(ctx context.Context, db querier) ([]int64, error) {
+	found := make([]int64, len(ids))
+	for i, id := range ids {
+		number, err := strconv.ParseInt(id, 10, 64)
+		if err == nil {
+			found[i] = number
+			continue
+		}
+		eventID, err := uuid.Parse(id)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("%s is neither an id of quarantine list nor of an event", id)}
+		}
+		rows, err := queryRows[struct{ ID int64 }](ctx, db, `select quarantine_id from rewind.quarantined_events where event_id = $1`, eventID)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(rows) == 0:
+			return nil, fmt.Errorf("event %s is not in quarantine", eventID)
+		case len(rows) > 1:
+			return nil, fmt.Errorf("event %s is in quarantine for %d streams: say which one by the id of quarantine list", eventID, len(rows))
+		}
+		found[i] = rows[0].ID
+	}
+	return found, nil
+}
+
 type quarantineReleaseCmd struct {
-	IDs  []int64 `arg:"" name:"ID" help:"Events, by the ids that list shows."`
-	JSON bool    `name:"json" help:"Print JSON, one object per event."`
+	IDs  quarantinedIDs `arg:"" name:"ID" help:"Events, by the ids that list shows, or by their own."`
+	JSON bool           `name:"json" help:"Print JSON, one object per event."`
 }
 
 type releasedEvent struct {
@@ -103,10 +135,14 @@ func (c *quarantineReleaseCmd) Run(ctx context.Context, g *globals) error {
 		return err
 	}
 	defer pool.Close()
+	ids, err := c.IDs.find(ctx, pool)
+	if err != nil {
+		return err
+	}
 	var released []releasedEvent
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		released = nil
-		for _, id := range c.IDs {
+		for _, id := range ids {
 			rows, err := queryRows[releasedEvent](ctx, tx, `
 				select $1::bigint, event_id::text, wal_partition, wal_offset, stream_version, hlc::text, was_new
 				from rewind.release_quarantined_event(p_quarantine_id => $1)`, id)
@@ -134,9 +170,9 @@ func (c *quarantineReleaseCmd) Run(ctx context.Context, g *globals) error {
 }
 
 type quarantineDropCmd struct {
-	IDs    []int64 `arg:"" name:"ID" help:"Events, by the ids that list shows."`
-	Reason string  `required:"" placeholder:"TEXT" help:"Why, for the record."`
-	JSON   bool    `name:"json" help:"Print JSON."`
+	IDs    quarantinedIDs `arg:"" name:"ID" help:"Events, by the ids that list shows, or by their own."`
+	Reason string         `required:"" placeholder:"TEXT" help:"Why, for the record."`
+	JSON   bool           `name:"json" help:"Print JSON."`
 }
 
 type dropResult struct {
@@ -150,14 +186,18 @@ func (c *quarantineDropCmd) Run(ctx context.Context, g *globals) error {
 		return err
 	}
 	defer pool.Close()
+	ids, err := c.IDs.find(ctx, pool)
+	if err != nil {
+		return err
+	}
 	_, err = pool.Exec(ctx, `select rewind.drop_quarantined_event(p_quarantine_id => i, p_reason => $2) from unnest($1::bigint[]) i`,
-		c.IDs, c.Reason)
+		ids, c.Reason)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return g.printJSON(dropResult{c.IDs})
+		return g.printJSON(dropResult{ids})
 	}
-	_, err = fmt.Fprintf(g.stdout, "done: %s will stay out of the log\n", count(int64(len(c.IDs)), "event"))
+	_, err = fmt.Fprintf(g.stdout, "done: %s will stay out of the log\n", count(int64(len(ids)), "event"))
 	return err
 }

@@ -80,6 +80,15 @@ func TestQuarantine(t *testing.T) {
 	if diff := cmp.Diff([]string{"a RW004 released", "b RW015 dropped"}, states(list("--all"))); diff != "" {
 		t.Error(diff)
 	}
+	eventID := list("--all")[1].EventID
+	if got := runCommand(t, exitDone, "quarantine", "release", eventID, database); got != "done: 1 event appended, 0 there already\n" {
+		t.Error(got)
+	}
+	if got := runCommand(t, exitDone, "quarantine", "list", "--all", database); !strings.Contains(got, eventID) {
+		t.Error(got)
+	}
+	runCommand(t, exitFailed, "quarantine", "release", "018c0000-0000-7000-8000-000000000000", database)
+	runCommand(t, exitUsage, "quarantine", "drop", "an event", "--reason=no", database)
 	runCommand(t, exitFailed, "quarantine", "release", "7", database)
 	runCommand(t, exitUsage, "quarantine", "release", database)
 }
