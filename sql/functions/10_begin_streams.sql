@@ -1,5 +1,5 @@
 -- Begins a rebuild of selected streams of the active generation: their snapshots and stream locks go, and they are flagged from their
--- beginnings, due at once; the rewind path replays them, and the lens shows their models meanwhile. A stream that has events but no cursor
+-- beginnings, due at once; the rewind path replays them, and the lens shows their models meanwhile, but for those that failed. A stream that has events but no cursor
 -- gets one; one that has none yet is as if it weren't named. Locks: stream lock rows, partitions, cursors.
 create or replace function rewind._begin_streams(p_perspective rewind.perspectives, p_stream_ids uuid[]) returns setof rewind.perspective_rebuilds
   language plpgsql volatile parallel unsafe security invoker
